@@ -1,0 +1,122 @@
+package likes
+
+import (
+	"strconv"
+	"time"
+)
+
+// Op is what a mutation does to its edge.
+type Op uint8
+
+// The operations on the edges of set counters.
+const (
+	// Set makes the user like the item.
+	Set Op = iota + 1
+	// Clear takes the like back.
+	Clear
+)
+
+// String returns the operation as the API calls it.
+func (o Op) String() string {
+	switch o {
+	case Set:
+		return "like"
+	case Clear:
+		return "unlike"
+	default:
+		return "op " + strconv.Itoa(int(o))
+	}
+}
+
+// Mutation is one operation on one edge.
+type Mutation struct {
+	Op   Op
+	Edge Edge
+
+	// Fixed is 0 for an issued operation, whose clock the service gives it.
+	// Otherwise the mutation is a replay with this clock.
+	Fixed Clock
+
+	// After is a clock that an issued operation must be later than, from a
+	// version token of the same client; 0 if it has none.
+	After Clock
+
+	// LikedAt is when the like began, for Set. Zero means: at the clock.
+	LikedAt time.Time
+}
+
+// Validate returns ErrInvalid that names what is wrong, before any store is
+// asked.
+func (m Mutation) Validate() error {
+	switch {
+	case m.Op != Set && m.Op != Clear:
+		return Errorf(ErrInvalid, "%v is not an operation on an edge", m.Op)
+	case m.Fixed < 0 || m.Fixed > MaxClock:
+		return Errorf(ErrInvalid, "replay clock %d is outside 1 to %d", m.Fixed, MaxClock)
+	case m.After < 0 || m.After > MaxClock:
+		return Errorf(ErrInvalid, "after clock %d is outside 0 to %d", m.After, MaxClock)
+	default:
+		return m.Edge.Validate()
+	}
+}
+
+// Outcome says what a mutation did to its edge.
+type Outcome uint8
+
+// The outcomes of a mutation.
+const (
+	// Changed: the edge is now in the asked state and was not before.
+	Changed Outcome = iota + 1
+	// Unchanged: the edge already was in the asked state. The operation is
+	// recorded all the same (see [Register.Issue]).
+	Unchanged
+	// Accepted: durable, applied later; whether it changes anything is unknown.
+	Accepted
+	// Superseded: a replay that was not newer than what is stored.
+	Superseded
+)
+
+// String returns the outcome's name.
+func (o Outcome) String() string {
+	switch o {
+	case Changed:
+		return "changed"
+	case Unchanged:
+		return "unchanged"
+	case Accepted:
+		return "accepted"
+	case Superseded:
+		return "superseded"
+	default:
+		return "outcome " + strconv.Itoa(int(o))
+	}
+}
+
+// Epoch counts the histories of a store: it grows when a migration or a
+// fail-over that may have lost commits starts a new one. Versions of different
+// epochs do not compare.
+type Epoch int64
+
+// Mark is where an operation stands in a tier's log: opaque bytes, empty at
+// tiers without a log.
+type Mark string
+
+// Version names the state an operation left behind: one edge, the clock it was
+// stored with, where it is in the log, and the epoch. A client that carries it
+// reads its own write on every instance.
+type Version struct {
+	Edge  Edge
+	Epoch Epoch
+	Clock Clock
+	Mark  Mark
+}
+
+// Result answers one mutation. If Err is set nothing else is.
+type Result struct {
+	Outcome Outcome
+	Version Version
+	// Count is the item's count just after an issued operation: it includes
+	// this one and is a value the count really had. Replays carry no count.
+	Count Count
+	Err   error
+}
