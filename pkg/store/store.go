@@ -1,0 +1,127 @@
+// Package store holds the ports that tiers ask of a technology. Each technology
+// is a package below this one, translates its driver's errors to the kinds of
+// pkg/likes at its own edge, and never imports another.
+package store
+
+import (
+	"context"
+	"time"
+
+	"likectl/pkg/likes"
+)
+
+// Write is what one batch does to one edge.
+type Write struct {
+	Edge    likes.Edge
+	Liked   bool
+	Clock   likes.Clock
+	LikedAt time.Time
+}
+
+// Written is what became of a Write.
+type Written struct {
+	// Applied is false only for a replay that was not newer than the stored
+	// register; then nothing else is set.
+	Applied bool
+	// Was is the edge's state before, as the row held it when it was locked.
+	Was bool
+	// Clock is the register's clock now.
+	Clock likes.Clock
+	// Count and Version are the item's counter after the whole batch. Replays
+	// do not set them.
+	Count   int64
+	Version likes.CountVersion
+}
+
+// Commit is one durable transaction over edges and their counters. What a
+// higher tier adds to the same transaction (the expected epoch, rows of
+// cache_dirty, offsets, an outbox) becomes a field here.
+type Commit struct {
+	// Replay selects the rule of [likes.Register.Replay] for every write;
+	// otherwise the rule is [likes.Register.Issue].
+	Replay bool
+	// Writes are sorted by [likes.Edge.Compare] and name no edge twice.
+	Writes []Write
+}
+
+// CountRow is a stored counter; the zero value is an item without one.
+type CountRow struct {
+	N       int64
+	Version likes.CountVersion
+}
+
+// Edges keeps registers and counters in one place, where a transaction covers
+// both. All methods are safe for concurrent use.
+type Edges interface {
+	// Commit applies all writes or none and returns only once they are flushed
+	// to disk; out[i] answers Writes[i] and is valid only without an error.
+	// An error is ErrUnavailable or ErrOverloaded if surely nothing was
+	// applied, ErrUncertain if the transaction may have committed. Conflicts
+	// that the store resolves by rolling back (serialisation failures,
+	// deadlocks with other writers) are retried inside.
+	Commit(ctx context.Context, c Commit, out []Written) error
+
+	// Counts reads the counters of the items in one query.
+	Counts(ctx context.Context, c likes.Counter, items []likes.Item, out []CountRow) error
+
+	// Registers reads the user's registers of the items in one query; the zero
+	// Register stands for an edge without one.
+	Registers(ctx context.Context, c likes.Counter, user likes.UserID, items []likes.Item, out []likes.Register) error
+
+	// Likers returns up to limit liked edges of the item with user > after, by
+	// ascending user.
+	Likers(ctx context.Context, c likes.Counter, item likes.Item, after likes.UserID, limit int) ([]likes.Member, error)
+
+	// LikedBy returns up to limit liked edges of the user that follow after in
+	// the order (type ascending, id descending); the zero Item is before all.
+	LikedBy(ctx context.Context, c likes.Counter, user likes.UserID, after likes.Item, limit int) ([]likes.Member, error)
+
+	// Now reads the store's own clock, the reference of the cluster.
+	Now(ctx context.Context) (time.Time, error)
+}
+
+// Key names one counter.
+type Key struct {
+	Counter likes.Counter
+	Item    likes.Item
+}
+
+// Drift is a counter that does not equal its edges.
+type Drift struct {
+	Key
+	// Stored is the counter's value, Edges the number of liked edges, both of
+	// one snapshot.
+	Stored, Edges int64
+	// Missing: the counter has no row.
+	Missing bool
+}
+
+// Audit is one step of a walk over all counters and all items with edges.
+type Audit struct {
+	// Checked is the number of counters compared.
+	Checked int
+	Drifts  []Drift
+	// Next continues the walk; the zero Key says that it has ended.
+	Next Key
+}
+
+// Auditor compares counters with the edges they are derived from and repairs
+// them under live writes.
+//
+// A batch changes edges and counter in one transaction, so in every snapshot
+// the drift (edges minus stored) is the same no matter how many writers run.
+// Hence a repair measures the drift in one snapshot and adds it: it needs
+// neither a lock on the counter nor a quiet moment, and never undoes a like.
+type Auditor interface {
+	// Audit compares up to limit counters after a key, in key order.
+	Audit(ctx context.Context, after Key, limit int) (Audit, error)
+	// AuditItem compares the given counters only.
+	AuditItem(ctx context.Context, keys []Key) (Audit, error)
+	// Repair measures the key's drift again and adds it to the counter; the
+	// returned Drift is what it measured. Concurrent repairs of one key take
+	// turns, so that a drift is never added twice.
+	Repair(ctx context.Context, k Key) (Drift, error)
+	// Estimate returns about how many counters a full walk will check, for
+	// progress; 0 if unknown.
+	Estimate(ctx context.Context) (int64, error)
+}
