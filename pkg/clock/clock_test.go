@@ -63,7 +63,7 @@ func TestEstimateIsWithinItsBound(t *testing.T) {
 
 		time.Sleep(time.Hour)
 		later, _ := c.Bound()
-		require.Equal(t, bound+720*time.Millisecond, later.Round(10*time.Microsecond), "200 ppm of an hour")
+		require.InDelta(t, bound+720*time.Millisecond, later, float64(10*time.Microsecond), "200 ppm of an hour")
 	})
 }
 
