@@ -12,10 +12,15 @@ import (
 
 // Write is what one batch does to one edge.
 type Write struct {
-	Edge    likes.Edge
-	Liked   bool
-	Clock   likes.Clock
+	Edge  likes.Edge
+	Liked bool
+	Clock likes.Clock
+	// LikedAt is when the like began, to the microsecond. An issued write of an
+	// edge that is liked already keeps the stored one, unless Restarted.
 	LikedAt time.Time
+	// Restarted: the batch also took the like back, so that LikedAt counts even
+	// if the edge was liked before the batch and is after it.
+	Restarted bool
 }
 
 // Written is what became of a Write.
