@@ -3,8 +3,7 @@ package containers
 import (
 	"context"
 	"fmt"
-	"io"
-	"log"
+	"log/slog"
 	"net"
 	"strconv"
 	"sync/atomic"
@@ -68,7 +67,7 @@ func cassandraConfig(addr string) *gocql.ClusterConfig {
 	config := gocql.NewCluster(host)
 	config.Port, _ = strconv.Atoi(port)
 	config.ConnectTimeout, config.Timeout = 2*time.Second, 10*time.Second
-	config.Logger = log.New(io.Discard, "", 0) // it reports every refused attempt while the node starts
+	config.Logger = slog.NewLogLogger(slog.DiscardHandler, 0) // it reports every refused attempt while the node starts
 	return config
 }
 

@@ -1,8 +1,7 @@
 package containers_test
 
 import (
-	"io"
-	"log"
+	"log/slog"
 	"net"
 	"strconv"
 	"testing"
@@ -22,7 +21,7 @@ func cassandraSession(t *testing.T, addr, keyspace string) *gocql.Session {
 	config.Port, err = strconv.Atoi(port)
 	require.NoError(t, err)
 	config.Keyspace, config.Timeout, config.ConnectTimeout = keyspace, 10*time.Second, 5*time.Second
-	config.Logger = log.New(io.Discard, "", 0) // it tells of every lost connection, and the test means to lose them
+	config.Logger = slog.NewLogLogger(slog.DiscardHandler, 0) // it tells of every lost connection, and the test means to lose them
 	s, err := config.CreateSession()
 	require.NoError(t, err)
 	t.Cleanup(s.Close)

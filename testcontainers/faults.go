@@ -69,7 +69,8 @@ func (c *Container) Cut(tb testing.TB) {
 	call(tb, "cut the server off", func(ctx context.Context) error {
 		return errors.Join(
 			c.iptables(ctx, "-A", "INPUT", "-i", "eth0", "-j", "DROP"),
-			c.iptables(ctx, "-A", "OUTPUT", "-o", "eth0", "-j", "DROP"))
+			c.iptables(ctx, "-A", "OUTPUT", "-o", "eth0", "-j", "DROP"),
+		)
 	})
 }
 

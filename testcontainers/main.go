@@ -57,7 +57,7 @@ func (r *registry) removeAll() error {
 		left = append(left, c)
 	}
 	r.mu.Unlock()
-	var errs []error
+	errs := make([]error, 0, len(left))
 	for _, c := range left {
 		errs = append(errs, c.remove())
 	}

@@ -76,6 +76,7 @@ func (p *Proxy) Up(tb testing.TB) {
 func (p *Proxy) spoil(tb testing.TB, kind, stream, attributes string) {
 	tb.Helper()
 	_, err := p.proxy.Toxics.AddToxicJson(strings.NewReader(fmt.Sprintf(
-		`{"name":%q,"type":%q,"stream":%q,"toxicity":1,"attributes":%s}`, kind+"-"+stream, kind, stream, attributes)))
+		`{"name":%q,"type":%q,"stream":%q,"toxicity":1,"attributes":%s}`, kind+"-"+stream, kind, stream, attributes,
+	)))
 	require.NoError(tb, err)
 }

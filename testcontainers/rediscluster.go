@@ -210,7 +210,8 @@ func (c *RedisCluster) cut(tb testing.TB, addr string, in, out []string) {
 		return errors.Join(
 			c.iptables(ctx, append(append([]string{"-A", "INPUT"}, in...), own...)...),
 			c.iptables(ctx, append(append([]string{"-A", "OUTPUT"}, out...), own...)...),
-			c.iptables(ctx, "-A", "OUTPUT", "-s", source, "-j", "DROP"))
+			c.iptables(ctx, "-A", "OUTPUT", "-s", source, "-j", "DROP"),
+		)
 	})
 }
 

@@ -1,0 +1,73 @@
+# The source of truth for building and checking. `make help` lists the targets.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+GOLANGCI_LINT_VERSION := v2.15.0
+TOOLS := $(CURDIR)/.cache/bin
+LINT := $(TOOLS)/golangci-lint
+FUZZTIME ?= 10s
+# The packages everything else stands on: `quick` runs them under the race detector.
+CORE := $(foreach p,$(wildcard pkg/likes pkg/clock pkg/fold pkg/cursor pkg/batch pkg/memory),./$(p)/...)
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
+
+.PHONY: build
+build: ## build bin/likectl
+	go build -trimpath -o bin/likectl ./cmd/likectl
+
+.PHONY: run
+run: build ## build and start the service
+	bin/likectl serve
+
+.PHONY: quick
+quick: format-check ## checks for every commit, at most 3 minutes, no Docker
+	go vet ./...
+	go build -o /dev/null ./...
+	go test -short ./...
+	$(if $(CORE),go test -short -race $(CORE))
+	@if [ -x $(LINT) ]; then $(LINT) run; else echo "lint not run: make tools installs it"; fi
+
+.PHONY: test
+test: ## everything, on a fresh Debian machine (root, Go): tools, images, lint, all tests; nothing is skipped
+	testcontainers/test.sh
+
+.PHONY: nightly
+nightly: ## test, then every test three times in random order, and long fuzzing
+	testcontainers/test.sh
+	go test -race -count=3 -shuffle=on -p 1 -timeout 3h ./...
+	$(MAKE) fuzz-smoke FUZZTIME=5m
+
+.PHONY: fuzz-smoke
+fuzz-smoke: ## run every fuzz target for FUZZTIME (10s)
+	@grep -rHoE --include='*_test.go' 'func Fuzz\w+' cmd tiers migrate pkg benchmarks 2>/dev/null | sed 's/func //' | sort -u | \
+	while IFS=: read -r file name; do \
+		echo "$$name ($${file%/*})"; go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "./$${file%/*}" || exit 1; \
+	done
+
+.PHONY: lint
+lint: tools format-check ## run golangci-lint with .golangci.yml
+	$(LINT) run
+
+.PHONY: format
+format: tools ## rewrite the code the way `lint` wants it
+	$(LINT) fmt
+
+.PHONY: format-check
+format-check:
+	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
+	[ -z "$$unformatted" ] || { echo "run make format for:"; echo "$$unformatted"; exit 1; }
+
+.PHONY: tools
+tools: ## install the pinned tools into .cache/bin where they are missing
+	@$(LINT) version 2>/dev/null | grep -q ' $(GOLANGCI_LINT_VERSION:v%=%) ' || \
+	GOBIN=$(TOOLS) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+
+.PHONY: images
+images: ## install and start Docker, pull or build the images the tests use
+	testcontainers/images/setup.sh
+
+.PHONY: clean-containers
+clean-containers: ## remove all containers that tests have left behind
+	testcontainers/images/clean.sh 0
