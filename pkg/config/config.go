@@ -1,0 +1,116 @@
+// Package config is the configuration of likectl: one struct, one strict
+// loader. Precedence: flag, environment (LIKECTL_POSTGRES_DSN for postgres.dsn),
+// file, default. A key that does not exist is an error, wherever it stands in
+// the file, and so is a limit of 0 or below: there is no "unlimited".
+package config
+
+import "time"
+
+// Config is everything that can be set. Every field has a doc tag, a default in
+// [Default] and an entry in configs/tier1.yaml; a test holds it to that.
+type Config struct {
+	Tier        int           `mapstructure:"tier" doc:"the architecture, 1 to 5"`
+	Listen      string        `mapstructure:"listen" doc:"address of the API"`
+	AdminListen string        `mapstructure:"admin_listen" doc:"loopback address of metrics, profiles and the admin API"`
+	Data        string        `mapstructure:"data" doc:"data folder: the secret, and the database when embedded"`
+	Stop        time.Duration `mapstructure:"stop_timeout" doc:"how long a shutdown waits for requests in flight"`
+
+	Items    Items    `mapstructure:"items" doc:"what can be liked"`
+	Postgres Postgres `mapstructure:"postgres" doc:"the database of tier 1"`
+	Write    Batch    `mapstructure:"write" doc:"batching of likes and unlikes"`
+	Replay   Batch    `mapstructure:"replay" doc:"batching of imports and other replays"`
+	HTTP     HTTP     `mapstructure:"http" doc:"limits of the API listener"`
+	Auth     Auth     `mapstructure:"auth" doc:"who may call"`
+	Log      Log      `mapstructure:"log" doc:"logging to standard error"`
+}
+
+// Items says what can be liked.
+type Items struct {
+	Types map[string]int `mapstructure:"types" doc:"item type names and their stored numbers, 1 to 32767; never renumber"`
+}
+
+// Postgres is the database of tier 1.
+type Postgres struct {
+	DSN              Secret        `mapstructure:"dsn" doc:"connection string; empty: embedded SQLite in the data folder"`
+	MaxConns         int           `mapstructure:"max_conns" doc:"connections of this instance; lanes need one each, reads use the rest"`
+	StatementTimeout time.Duration `mapstructure:"statement_timeout" doc:"after which the server itself ends a statement"`
+	AllowUnsafe      bool          `mapstructure:"allow_unsafe" doc:"serve although the server's fsync or full_page_writes is off and a crash loses likes"`
+}
+
+// Batch bounds a batcher.
+type Batch struct {
+	Lanes    int           `mapstructure:"lanes" doc:"transactions in flight at once"`
+	MaxBatch int           `mapstructure:"max_batch" doc:"operations in one transaction"`
+	MaxQueue int           `mapstructure:"max_queue" doc:"operations that may wait in a lane; beyond it calls are refused at once"`
+	Timeout  time.Duration `mapstructure:"timeout" doc:"after which a transaction is given up as uncertain"`
+}
+
+// HTTP bounds the API listener.
+type HTTP struct {
+	RequestTimeout    time.Duration `mapstructure:"request_timeout" doc:"time for one request in the service"`
+	ReadHeaderTimeout time.Duration `mapstructure:"read_header_timeout" doc:"time for a client to send its headers"`
+	ReadTimeout       time.Duration `mapstructure:"read_timeout" doc:"time for a client to send its request"`
+	WriteTimeout      time.Duration `mapstructure:"write_timeout" doc:"time from the headers to the end of the answer"`
+	IdleTimeout       time.Duration `mapstructure:"idle_timeout" doc:"how long an unused connection is kept"`
+	MaxBody           int64         `mapstructure:"max_body" doc:"bytes of a request body"`
+	MaxHeader         int           `mapstructure:"max_header" doc:"bytes of a request's headers"`
+	MaxConnections    int           `mapstructure:"max_connections" doc:"open connections; more are closed at once"`
+}
+
+// Auth says whose tokens are accepted.
+type Auth struct {
+	Issuer   string        `mapstructure:"issuer" doc:"the iss claim of accepted tokens"`
+	Audience string        `mapstructure:"audience" doc:"the aud claim of accepted tokens"`
+	Leeway   time.Duration `mapstructure:"leeway" doc:"tolerated clock difference in exp and nbf"`
+}
+
+// Log says what is logged.
+type Log struct {
+	Level  string `mapstructure:"level" doc:"debug, info, warn or error"`
+	Format string `mapstructure:"format" doc:"text or json"`
+}
+
+// Secret is a value that no print, log or error shows.
+type Secret string
+
+// String hides the value.
+func (s Secret) String() string {
+	if s == "" {
+		return ""
+	}
+	return "[redacted]"
+}
+
+// GoString hides the value from %#v as well.
+func (s Secret) GoString() string { return s.String() }
+
+// MarshalText hides the value from encoders.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Reveal returns the value.
+func (s Secret) Reveal() string { return string(s) }
+
+// Default returns the configuration of a bare `likectl serve`.
+func Default() Config {
+	return Config{
+		Tier:        1,
+		Listen:      "127.0.0.1:8080",
+		AdminListen: "127.0.0.1:9090",
+		Data:        "likectl-data",
+		Stop:        20 * time.Second,
+		Items:       Items{Types: map[string]int{"post": 1, "reel": 2, "comment": 3}},
+		Postgres:    Postgres{MaxConns: 8, StatementTimeout: 5 * time.Second},
+		// Two lanes: while one waits for its flush the other one's statement
+		// runs, and the database joins both flushes into one. More lanes only
+		// make the batches smaller.
+		Write:  Batch{Lanes: 2, MaxBatch: 512, MaxQueue: 8192, Timeout: 5 * time.Second},
+		Replay: Batch{Lanes: 1, MaxBatch: 1000, MaxQueue: 16384, Timeout: 30 * time.Second},
+		HTTP: HTTP{
+			RequestTimeout: 5 * time.Second, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second,
+			WriteTimeout: 30 * time.Second, IdleTimeout: 60 * time.Second,
+			MaxBody: 1 << 20, MaxHeader: 16 << 10, MaxConnections: 20_000,
+		},
+		Auth: Auth{Issuer: "likectl", Audience: "likectl", Leeway: 30 * time.Second},
+		Log:  Log{Level: "info", Format: "text"},
+	}
+}

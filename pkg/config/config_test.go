@@ -1,0 +1,123 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/viper"
+	"github.com/stretchr/testify/require"
+
+	"likectl/pkg/likes"
+)
+
+const example = "../../configs/tier1.yaml"
+
+func write(t *testing.T, yaml string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(yaml), 0o600))
+	return file
+}
+
+func TestEveryFieldHasDocDefaultAndAnEntryInTheExample(t *testing.T) {
+	v := viper.New()
+	v.SetConfigFile(example)
+	require.NoError(t, v.ReadInConfig())
+	walk(reflect.ValueOf(Default()), "", func(key string, f reflect.Value) {
+		require.True(t, v.IsSet(key), "%s is not in %s", key, example)
+		if key != "postgres.dsn" && f.Kind() != reflect.Bool {
+			require.False(t, f.IsZero(), "%s has no default", key)
+		}
+	})
+	var docs func(reflect.Type)
+	docs = func(s reflect.Type) {
+		for i := range s.NumField() {
+			f := s.Field(i)
+			require.NotEmpty(t, f.Tag.Get("doc"), "%s.%s", s.Name(), f.Name)
+			if f.Type.Kind() == reflect.Struct {
+				docs(f.Type)
+			}
+		}
+	}
+	docs(reflect.TypeOf(Config{}))
+}
+
+func TestTheExampleIsTheDefaultsPlusADatabase(t *testing.T) {
+	got, err := Load(example, nil)
+	require.NoError(t, err)
+	want := Default()
+	want.Postgres.DSN = got.Postgres.DSN
+	require.Equal(t, want, got)
+	require.NotEmpty(t, got.Postgres.DSN)
+}
+
+func TestPrecedence(t *testing.T) {
+	file := write(t, "listen: file:1\nwrite:\n  lanes: 3\n  max_batch: 100\npostgres:\n  max_conns: 7\n")
+	t.Setenv("LIKECTL_WRITE_LANES", "4")
+	t.Setenv("LIKECTL_POSTGRES_MAX_CONNS", "9")
+	got, err := Load(file, map[string]any{"postgres.max_conns": 11})
+	require.NoError(t, err)
+	require.Equal(t, 11, got.Postgres.MaxConns, "flag before environment")
+	require.Equal(t, 4, got.Write.Lanes, "environment before file")
+	require.Equal(t, 100, got.Write.MaxBatch, "file before default")
+	require.Equal(t, Default().Write.MaxQueue, got.Write.MaxQueue)
+	require.Equal(t, "file:1", got.Listen)
+}
+
+func TestDurationsAndTypesFromAFile(t *testing.T) {
+	got, err := Load(write(t, "stop_timeout: 1m30s\nitems:\n  types: {video: 9}\n"), nil)
+	require.NoError(t, err)
+	require.Equal(t, 90*time.Second, got.Stop)
+	require.Equal(t, map[string]int{"video": 9}, got.Items.Types)
+}
+
+func TestBadConfigurationIsRefusedAndNamed(t *testing.T) {
+	for yaml, want := range map[string]string{
+		"wirte:\n  lanes: 2\n":                       "wirte",
+		"write:\n  lanse: 2\n":                       "lanse",
+		"write:\n  lanes: 0\n":                       "write.lanes",
+		"write:\n  lanes: -1\n":                      "write.lanes",
+		"write:\n  lanes: many\n":                    "lanes",
+		"http:\n  idle_timeout: 0s\n":                "http.idle_timeout",
+		"http:\n  max_body: -5\n":                    "http.max_body",
+		"tier: 6\n":                                  "tier",
+		"log:\n  level: loud\n":                      "log.level",
+		"write:\n  max_queue: 10\n  max_batch: 20\n": "write.max_queue",
+		"items:\n  types: {post: 1, reel: 1}\n":      "items.types",
+		"items:\n  types: {post: 70000}\n":           "items.types",
+		"a: [\n":                                     "read configuration file",
+	} {
+		_, err := Load(write(t, yaml), nil)
+		require.ErrorIs(t, err, likes.ErrInvalid, yaml)
+		require.ErrorContains(t, err, want, yaml)
+	}
+	_, err := Load("/nowhere/c.yaml", nil)
+	require.ErrorContains(t, err, "does not exist")
+}
+
+func TestASecretIsNeverPrinted(t *testing.T) {
+	c := Default()
+	c.Postgres.DSN = "postgres://u:hunter2@h/d"
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
+		require.NotContains(t, fmt.Sprintf(verb, c), "hunter2", verb)
+	}
+	require.True(t, strings.HasPrefix(c.Postgres.DSN.Reveal(), "postgres://"))
+}
+
+func FuzzLoad(f *testing.F) {
+	data, err := os.ReadFile(example)
+	require.NoError(f, err)
+	f.Add(string(data))
+	f.Add("write:\n  lanes: 0\n")
+	f.Add("items:\n  types: {post: 1e3}\n")
+	f.Fuzz(func(t *testing.T, yaml string) {
+		if cfg, err := Load(write(t, yaml), nil); err == nil {
+			require.NoError(t, cfg.Validate())
+		}
+	})
+}

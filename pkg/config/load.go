@@ -1,0 +1,121 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"reflect"
+	"strings"
+
+	"github.com/spf13/viper"
+
+	"likectl/pkg/likes"
+)
+
+// Load reads the configuration: overrides (from flags, by key such as
+// "postgres.dsn") before the environment before the file before the defaults.
+// An empty file name means no file. Every error is likes.ErrInvalid, names the
+// key, and says where it was set if that is the file.
+func Load(file string, overrides map[string]any) (Config, error) {
+	v := viper.NewWithOptions(viper.ExperimentalBindStruct())
+	v.SetEnvPrefix("LIKECTL")
+	v.SetEnvKeyReplacer(strings.NewReplacer(".", "_"))
+	v.AutomaticEnv()
+	if file != "" {
+		v.SetConfigFile(file)
+		if err := v.ReadInConfig(); err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
+				return Config{}, likes.Errorf(likes.ErrInvalid, "configuration file %s does not exist", file)
+			}
+			return Config{}, likes.Errorf(likes.ErrInvalid, "read configuration file %s: %w", file, err)
+		}
+	}
+	for key, value := range overrides {
+		v.Set(key, value)
+	}
+	cfg := Default()
+	types := cfg.Items.Types
+	cfg.Items.Types = nil // a file replaces the types, it does not add to the defaults
+	if err := v.UnmarshalExact(&cfg); err != nil {
+		return Config{}, likes.Errorf(likes.ErrInvalid, "configuration%s: %w", in(file), err)
+	}
+	if cfg.Items.Types == nil {
+		cfg.Items.Types = types
+	}
+	if err := cfg.Validate(); err != nil {
+		return Config{}, likes.Errorf(likes.ErrInvalid, "configuration%s: %w", in(file), err)
+	}
+	return cfg, nil
+}
+
+func in(file string) string {
+	if file == "" {
+		return ""
+	}
+	return " in " + file
+}
+
+// Validate returns ErrInvalid that names every key out of range.
+func (c Config) Validate() error {
+	var bad []error
+	check := func(ok bool, key, want string) {
+		if !ok {
+			bad = append(bad, fmt.Errorf("%s: %s", key, want))
+		}
+	}
+	check(c.Tier >= 1 && c.Tier <= 5, "tier", "want 1 to 5")
+	check(c.Listen != "", "listen", "want HOST:PORT")
+	check(c.AdminListen != "", "admin_listen", "want HOST:PORT")
+	check(c.Data != "", "data", "want a folder")
+	check(c.Auth.Issuer != "", "auth.issuer", "must not be empty")
+	check(c.Auth.Audience != "", "auth.audience", "must not be empty")
+	check(c.Log.Format == "text" || c.Log.Format == "json", "log.format", "want text or json")
+	check(oneOf(c.Log.Level, "debug", "info", "warn", "error"), "log.level", "want debug, info, warn or error")
+	check(c.Write.MaxQueue >= c.Write.MaxBatch, "write.max_queue", "want at least write.max_batch")
+	check(c.Replay.MaxQueue >= likes.MaxApply, "replay.max_queue", fmt.Sprintf("want at least %d, the largest call", likes.MaxApply))
+	check(c.Write.MaxQueue >= likes.MaxApply, "write.max_queue", fmt.Sprintf("want at least %d, the largest call", likes.MaxApply))
+	if _, err := c.ItemTypes(); err != nil {
+		bad = append(bad, fmt.Errorf("items.types: %w", err))
+	}
+	walk(reflect.ValueOf(c), "", func(key string, v reflect.Value) {
+		switch v.Kind() {
+		case reflect.Int, reflect.Int64:
+			check(v.Int() > 0, key, "is a limit and must be above 0")
+		default:
+		}
+	})
+	return errors.Join(bad...)
+}
+
+// ItemTypes returns items.types as the domain's mapping.
+func (c Config) ItemTypes() (likes.ItemTypes, error) {
+	m := make(map[string]likes.ItemType, len(c.Items.Types))
+	for name, n := range c.Items.Types {
+		if n < 1 || n > 1<<15-1 {
+			return likes.ItemTypes{}, likes.Errorf(likes.ErrInvalid, "%s is %d, want 1 to 32767", name, n)
+		}
+		m[name] = likes.ItemType(n)
+	}
+	return likes.NewItemTypes(m)
+}
+
+func oneOf(s string, of ...string) bool {
+	for _, o := range of {
+		if s == o {
+			return true
+		}
+	}
+	return false
+}
+
+// walk visits every key that holds a value, in the order of the struct.
+func walk(v reflect.Value, prefix string, visit func(key string, v reflect.Value)) {
+	for i := range v.NumField() {
+		key := prefix + v.Type().Field(i).Tag.Get("mapstructure")
+		if f := v.Field(i); f.Kind() == reflect.Struct {
+			walk(f, key+".", visit)
+		} else {
+			visit(key, f)
+		}
+	}
+}
