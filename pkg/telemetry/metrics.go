@@ -1,0 +1,91 @@
+// Package telemetry is the service as Prometheus sees it. No label names an item
+// or a user: their number has no bound.
+package telemetry
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"likectl/pkg/likes"
+)
+
+// latencyBuckets, in seconds, contain the goals and alert thresholds of the
+// service (writes 50 and 100 ms, reads 20 and 50 ms, batches 15 ms), so that
+// the share of requests within a goal is exact and not interpolated.
+var latencyBuckets = []float64{.0005, .001, .002, .003, .005, .01, .015, .02, .03, .05, .1, .2, .5, 1, 2.5, 5}
+
+// Metrics holds the instruments of one process. It is safe for concurrent use.
+type Metrics struct {
+	registry *prometheus.Registry
+	requests *prometheus.HistogramVec
+	flushes  *prometheus.HistogramVec
+	batches  *prometheus.HistogramVec
+	failed   *prometheus.CounterVec
+	replayed map[bool]string
+}
+
+// New returns the instruments on a registry of their own.
+func New() *Metrics {
+	m := &Metrics{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "likectl_http_request_duration_seconds", Help: "Time to answer a request, by route and status.", Buckets: latencyBuckets,
+		}, []string{"route", "status"}),
+		flushes: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "likectl_commit_duration_seconds", Help: "Time of one durable transaction.", Buckets: latencyBuckets,
+		}, []string{"kind"}),
+		batches: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "likectl_commit_operations", Help: "Operations that shared one durable transaction.",
+			Buckets: prometheus.ExponentialBuckets(1, 2, 11),
+		}, []string{"kind"}),
+		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "likectl_commit_failures_total", Help: "Transactions that failed: nothing applied, or uncertain.",
+		}, []string{"kind", "reason"}),
+		replayed: map[bool]string{false: "issue", true: "replay"},
+	}
+	m.registry.MustRegister(m.requests, m.flushes, m.batches, m.failed,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	for _, kind := range m.replayed { // so that the first failure is an increase
+		for _, reason := range []string{"unavailable", "uncertain", "other"} {
+			m.failed.WithLabelValues(kind, reason)
+		}
+	}
+	return m
+}
+
+// Request records an answered request; route is a pattern of the API, not a path.
+func (m *Metrics) Request(route string, status int, took time.Duration) {
+	m.requests.WithLabelValues(route, strconv.Itoa(status)).Observe(took.Seconds())
+}
+
+// Flushed records a transaction of n mutations.
+func (m *Metrics) Flushed(replay bool, n int, took time.Duration, err error) {
+	kind := m.replayed[replay]
+	m.flushes.WithLabelValues(kind).Observe(took.Seconds())
+	m.batches.WithLabelValues(kind).Observe(float64(n))
+	switch {
+	case err == nil:
+	case errors.Is(err, likes.ErrUnavailable):
+		m.failed.WithLabelValues(kind, "unavailable").Inc()
+	case errors.Is(err, likes.ErrUncertain):
+		m.failed.WithLabelValues(kind, "uncertain").Inc()
+	default:
+		m.failed.WithLabelValues(kind, "other").Inc()
+	}
+}
+
+// Gauge registers a value that is read when it is scraped.
+func (m *Metrics) Gauge(name, help string, read func() float64) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read))
+}
+
+// Handler serves the metrics in the Prometheus formats.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry})
+}
