@@ -49,6 +49,8 @@ fuzz-smoke: ## run every fuzz target for FUZZTIME (10s)
 .PHONY: lint
 lint: tools format-check ## run golangci-lint with .golangci.yml
 	$(LINT) run
+	@sleeping=$$(grep -lr --include='*_test.go' 'time\.Sleep(' . | xargs -r grep -L '"testing/synctest"'); \
+	[ -z "$$sleeping" ] || { echo "a test waits for a condition, and sleeps only in a synctest bubble:"; echo "$$sleeping"; exit 1; }
 
 .PHONY: format
 format: tools ## rewrite the code the way `lint` wants it

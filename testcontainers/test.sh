@@ -11,6 +11,7 @@ names=() seconds=() results=()
 started=$SECONDS
 table() {
   local code=$?
+  kill $(jobs -p) 2>/dev/null # background parts that the run no longer waits for
   printf '\n%-34s %8s  %s\n' part seconds result
   local i; for i in "${!names[@]}"; do printf '%-34s %8d  %s\n' "${names[i]}" "${seconds[i]}" "${results[i]}"; done
   printf '%-34s %8d  %s\n' total $((SECONDS - started)) "$([ $code = 0 ] && echo ok || echo FAILED)"
