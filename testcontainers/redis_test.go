@@ -57,6 +57,7 @@ func TestProxy(t *testing.T) {
 	require.Equal(t, "1", direct.Get(t.Context(), "p").Val(), "the request took effect, its answer was lost")
 	proxy.Clear(t)
 
+	require.NoError(t, through.Get(t.Context(), "p").Err()) // an open connection, past its handshake
 	proxy.BlackHole(t)
 	requireTimeout(t, through.Incr(within(t, soon), "p").Err())
 	require.Equal(t, "1", direct.Get(t.Context(), "p").Val(), "the request was lost")
