@@ -1,0 +1,112 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"likectl/pkg/likes"
+	"likectl/pkg/store"
+)
+
+// firstYear and lastYear bound the begin of a like: outside them a time may not
+// fit into 64 bits of microseconds.
+const firstYear, lastYear = 1, 9999
+
+// Commit implements [store.Edges] with one statement. Writes that are not in
+// order or name an edge twice are ErrInvalid: the first could deadlock, the
+// second would be refused by the server.
+func (s *Store) Commit(ctx context.Context, c store.Commit, out []store.Written) error {
+	if len(c.Writes) == 0 {
+		return nil
+	}
+	if err := check(c.Writes); err != nil {
+		return err
+	}
+	statement := issueStatement
+	if c.Replay {
+		statement = replayStatement
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	p := s.params.Get().(*params) //nolint:forcetypeassert // the pool makes nothing else
+	defer s.params.Put(p)
+	p.reset()
+	encode(p, c.Writes)
+	err := persist(ctx, func() error {
+		a := answer{writes: c.Writes, out: out[:len(c.Writes)], epoch: s.epoch}
+		clear(a.out)
+		return s.run(ctx, statement, p, a.row)
+	})
+	if err != nil {
+		return s.writeErr(fmt.Sprintf("write %d edges", len(c.Writes)), err)
+	}
+	return nil
+}
+
+func check(ws []store.Write) error {
+	for i := range ws {
+		if i > 0 && ws[i-1].Edge.Compare(ws[i].Edge) >= 0 {
+			return likes.Errorf(likes.ErrInvalid, "writes[%d] (%v) does not follow the one before in key order; nothing was applied", i, ws[i].Edge)
+		}
+		if y := ws[i].LikedAt.Year(); y < firstYear || y > lastYear {
+			return likes.Errorf(likes.ErrInvalid, "writes[%d] (%v): liked_at is in the year %d; nothing was applied", i, ws[i].Edge, y)
+		}
+	}
+	return nil
+}
+
+func encode(p *params, ws []store.Write) {
+	n := len(ws)
+	p.int2s(n, func(i int) int16 { return int16(ws[i].Edge.Counter) })
+	p.int2s(n, func(i int) int16 { return int16(ws[i].Edge.Item.Type) })
+	p.int8s(n, func(i int) int64 { return int64(ws[i].Edge.Item.ID) })
+	p.int8s(n, func(i int) int64 { return int64(ws[i].Edge.User) })
+	p.int8s(n, func(i int) int64 { return int64(ws[i].Clock) })
+	p.times(n, func(i int) time.Time { return ws[i].LikedAt })
+	p.bools(n, func(i int) bool { return ws[i].Liked })
+}
+
+// answer puts the rows of a batch where they belong.
+type answer struct {
+	writes []store.Write
+	out    []store.Written
+	epoch  likes.Epoch
+	next   int // where the next edge is, as long as they come in order
+}
+
+func (a *answer) row(v [][]byte) {
+	e := likes.Edge{
+		Counter: likes.Counter(smallint(v[0])),
+		Item:    likes.Item{Type: likes.ItemType(smallint(v[1])), ID: likes.ItemID(bigint(v[2]))},
+		User:    likes.UserID(bigint(v[3])),
+	}
+	if e.User == 0 {
+		a.counter(e, bigint(v[5]), bigint(v[6]))
+		return
+	}
+	i := a.next
+	if i >= len(a.writes) || a.writes[i].Edge != e {
+		i = a.find(e)
+	}
+	a.next = i + 1
+	a.out[i].Applied, a.out[i].Was, a.out[i].Clock = true, boolean(v[4]), likes.Clock(bigint(v[5]))
+}
+
+// counter gives the item's counter to all of its edges.
+func (a *answer) counter(first likes.Edge, n, version int64) {
+	for i := a.find(first); i < len(a.writes); i++ {
+		e := &a.writes[i].Edge
+		if e.Counter != first.Counter || e.Item != first.Item {
+			return
+		}
+		a.out[i].Count, a.out[i].Version = n, likes.CountVersion{Epoch: a.epoch, N: version}
+	}
+}
+
+// find returns the position of the edge, or of the first one after it.
+func (a *answer) find(e likes.Edge) int {
+	i, _ := slices.BinarySearchFunc(a.writes, e, func(w store.Write, e likes.Edge) int { return w.Edge.Compare(e) })
+	return i
+}

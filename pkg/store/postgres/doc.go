@@ -1,0 +1,34 @@
+// Package postgres keeps edges and counters in PostgreSQL 14 or later, by
+// pgx. A batch of writes is one statement in a transaction of its own, hence one
+// round trip and one flush to disk, however many likes are in it.
+//
+// # Why concurrent batches are exact
+//
+// All transactions are READ COMMITTED. INSERT … ON CONFLICT DO UPDATE waits for
+// the row's lock and then works on the row as it is, not as the statement's
+// snapshot shows it. So the old state is taken from the row itself (was =
+// e.liked) and the counter changes by liked − was. Reading the old state in
+// another part of the statement would read the snapshot, and of two concurrent
+// first likes by one user both would count.
+//
+// The count of an item whose counter the batch does not change is read by a
+// volatile function, called after all edges are locked: its snapshot is newer
+// than the locks. The statement's own snapshot can be older than the like that
+// it found, and then "you already like this" would come with a count without
+// that like.
+//
+// # Why writers do not deadlock
+//
+// Every transaction locks edges in key order, then counters in key order: the
+// arrays come sorted, unnest keeps their order, and the counters are upserted
+// from a sorted list that is complete only once every edge is locked. A repair
+// takes an advisory lock that only repairs take, then one counter.
+//
+// # What the session fixes
+//
+// Each connection sets the isolation level, synchronous_commit and the statement
+// timeout, prepares the statements once, and pins their plans to nested loops
+// over the primary keys: a plan made while a table is small would otherwise be
+// kept, with its table scan, while the table grows. Connection poolers in front
+// must keep a session per client.
+package postgres

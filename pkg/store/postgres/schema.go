@@ -1,0 +1,124 @@
+package postgres
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+
+	"likectl/pkg/likes"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+const (
+	// schemaTable records which steps have been applied.
+	schemaTable = "likectl_schema"
+	// schemaVersion is the last step of this program, the one that it needs.
+	schemaVersion = 1
+	// Processes that migrate at once take turns: try each second, for 5 minutes.
+	lockPeriod, lockTries = 1, 300
+)
+
+// Migration is one step of the schema.
+type Migration struct {
+	Version int64
+	// Name is the step's file name.
+	Name string
+	// AppliedAt is zero while the step is pending.
+	AppliedAt time.Time
+}
+
+// SchemaUp applies the pending steps of the schema, each in a transaction, and
+// returns them. Several processes may do so at once; they take turns.
+func SchemaUp(ctx context.Context, dsn string) ([]Migration, error) {
+	var done []Migration
+	err := withSchema(ctx, dsn, func(p *goose.Provider) error {
+		applied, err := p.Up(ctx)
+		for _, m := range applied {
+			done = append(done, Migration{m.Source.Version, path.Base(m.Source.Path), time.Now().UTC()})
+		}
+		return err
+	})
+	return done, err
+}
+
+// SchemaStatus lists all steps that this version knows. It creates the empty
+// table of applied steps where there is none.
+func SchemaStatus(ctx context.Context, dsn string) ([]Migration, error) {
+	var all []Migration
+	err := withSchema(ctx, dsn, func(p *goose.Provider) error {
+		status, err := p.Status(ctx)
+		for _, m := range status {
+			all = append(all, Migration{m.Source.Version, path.Base(m.Source.Path), m.AppliedAt})
+		}
+		return err
+	})
+	return all, err
+}
+
+// withSchema lends a provider over connections of its own.
+func withSchema(ctx context.Context, dsn string, f func(*goose.Provider) error) (err error) {
+	c, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return fmt.Errorf("schema: %w", err)
+	}
+	dial(c)
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("schema of %s: %w", place(c), err)
+		}
+	}()
+	steps, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return err
+	}
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(lockPeriod, lockTries))
+	if err != nil {
+		return err
+	}
+	db := stdlib.OpenDB(*c)
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if err := db.PingContext(ctx); err != nil {
+		return likes.Errorf(likes.ErrUnavailable, "%w", err)
+	}
+	p, err := goose.NewProvider(goose.DialectPostgres, db, steps, goose.WithTableName(schemaTable),
+		goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		return err
+	}
+	return f(p)
+}
+
+// checkSchema returns an error that says what to run unless the database has
+// exactly the schema of this program.
+func checkSchema(ctx context.Context, conn *pgx.Conn) error {
+	var version int64
+	err := conn.QueryRow(ctx, "select coalesce(max(version_id), 0) from "+schemaTable+" where is_applied").Scan(&version)
+	if pgErr := (*pgconn.PgError)(nil); errors.As(err, &pgErr) && pgErr.Code == "42P01" { // undefined_table
+		version, err = 0, nil
+	}
+	switch {
+	case err != nil:
+		return likes.Errorf(likes.ErrUnavailable, "read the schema's version: %w", err)
+	case version == 0:
+		return errors.New("the database has no likectl schema; nothing was changed; create it with `likectl schema up`")
+	case version < schemaVersion:
+		return fmt.Errorf("the schema is at version %d and this program needs %d; nothing was changed; run `likectl schema up`", version, schemaVersion)
+	case version > schemaVersion:
+		return fmt.Errorf("the schema is at version %d, made by a newer likectl than this one, which knows %d; nothing was changed; "+
+			"use that likectl, `likectl schema up` cannot go back", version, schemaVersion)
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,106 @@
+package postgres
+
+// The names of the prepared statements.
+const (
+	issueStatement     = "likectl_issue"
+	replayStatement    = "likectl_replay"
+	countsStatement    = "likectl_counts"
+	registersStatement = "likectl_registers"
+	likersStatement    = "likectl_likers"
+	likedByStatement   = "likectl_liked_by"
+	nowStatement       = "likectl_now"
+)
+
+type statement struct{ name, sql string }
+
+// statements are prepared on every connection.
+func statements() []statement {
+	return []statement{
+		{issueStatement, issueSQL},
+		{replayStatement, replaySQL},
+		{countsStatement, countsSQL},
+		{registersStatement, registersSQL},
+		{likersStatement, likersSQL},
+		{likedByStatement, likedBySQL},
+		{nowStatement, "select clock_timestamp()"},
+	}
+}
+
+// Both kinds of batches take parallel arrays: counters, item types, items,
+// users, clocks, begins of likes, states.
+const (
+	insertSQL = `
+with up as (
+	insert into edges as e (counter, item_type, item_id, user_id, clock, liked_at, liked, was)
+	select c, t, i, u, k, a, l, false
+	from unnest($1::smallint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::timestamptz[], $7::bool[])
+		as w(c, t, i, u, k, a, l)
+	on conflict (counter, item_type, item_id, user_id) do update set was = e.liked, liked = excluded.liked,`
+
+	// 4096 is one microsecond of a clock: likes.Clock.Next.
+	issueRule = `
+		clock = greatest(excluded.clock, e.clock + 4096),
+		liked_at = case when e.liked and excluded.liked then e.liked_at else excluded.liked_at end`
+
+	// Of equal clocks the unlike wins: likes.Register.Replay.
+	replayRule = `
+		clock = excluded.clock, liked_at = excluded.liked_at
+	where excluded.clock > e.clock or (excluded.clock = e.clock and e.liked and not excluded.liked)`
+
+	// d is complete only when every edge is locked; c locks in its order.
+	countersSQL = `
+	returning counter, item_type, item_id, user_id, liked, was, clock),
+d as materialized (
+	select counter, item_type, item_id, sum(liked::int - was::int) as n
+	from up group by 1, 2, 3 order by 1, 2, 3),
+c as (
+	insert into counters as c (counter, item_type, item_id, count, version)
+	select counter, item_type, item_id, n, 1 from d where n <> 0
+	on conflict (counter, item_type, item_id) do update set count = c.count + excluded.count, version = c.version + 1
+	returning counter, item_type, item_id, count, version)`
+
+	// The answer has a row per edge (with its old state and clock) and a row
+	// per counter (user 0, with count and version): joining them is left to the
+	// caller, who knows that both are sorted.
+	issueSQL = insertSQL + issueRule + countersSQL + `,
+k as (
+	select f.counter, f.item_type, f.item_id, f.count, f.version
+	from (select array_agg(counter) as c, array_agg(item_type) as t, array_agg(item_id) as i
+		from d where n = 0 having count(*) > 0) same
+	cross join lateral likectl_counts(same.c, same.t, same.i) f)
+select counter, item_type, item_id, user_id, was, clock, 0::bigint from up
+union all select counter, item_type, item_id, 0, false, count, version from c
+union all select counter, item_type, item_id, 0, false, count, version from k`
+
+	replaySQL = insertSQL + replayRule + countersSQL + `
+select counter, item_type, item_id, user_id, was, clock, 0::bigint from up`
+)
+
+const (
+	countsSQL = `
+select n, k.count, k.version
+from unnest($2::smallint[], $3::bigint[]) with ordinality as i(t, id, n)
+join counters k on k.counter = $1::smallint and k.item_type = i.t and k.item_id = i.id`
+
+	registersSQL = `
+select n, e.liked, e.clock, e.liked_at
+from unnest($3::smallint[], $4::bigint[]) with ordinality as i(t, id, n)
+join edges e on e.counter = $1::smallint and e.item_type = i.t and e.item_id = i.id and e.user_id = $2::bigint`
+
+	likersSQL = `
+select user_id, liked_at from edges
+where counter = $1::smallint and item_type = $2::smallint and item_id = $3::bigint and user_id > $4::bigint and liked
+order by user_id limit $5::bigint`
+
+	// Two ranges of the index instead of one condition with "or", which would
+	// read all that lies before the page as well.
+	likedBySQL = `
+(select item_type, item_id, liked_at from edges
+ where user_id = $1::bigint and counter = $2::smallint and item_type = $3::smallint and item_id < $4::bigint and liked
+ order by item_type, item_id desc limit $5::bigint)
+union all
+(select item_type, item_id, liked_at from edges
+ where user_id = $1::bigint and counter = $2::smallint and item_type > $3::smallint and liked
+ order by item_type, item_id desc limit $5::bigint)
+order by item_type, item_id desc limit $5::bigint`
+)
