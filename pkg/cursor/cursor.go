@@ -96,7 +96,8 @@ func decode(cur likes.Cursor, listing []byte, length int) ([]byte, error) {
 		return nil, errCursor()
 	}
 	b, err := base64.RawURLEncoding.Strict().DecodeString(string(cur))
-	if err != nil || string(b[:len(listing)]) != string(listing) {
+	// The decoder skips line breaks, so the length must be looked at again.
+	if err != nil || len(b) != length || string(b[:len(listing)]) != string(listing) {
 		return nil, errCursor()
 	}
 	return b[len(listing):], nil
