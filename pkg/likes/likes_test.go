@@ -180,6 +180,7 @@ func TestMalformedMutationsAreInvalid(t *testing.T) {
 		"item_id":   func(m *likes.Mutation) { m.Edge.Item.ID = -1 },
 		"item_type": func(m *likes.Mutation) { m.Edge.Item.Type = 0 },
 		"replay":    func(m *likes.Mutation) { m.Fixed = likes.MaxClock + 1 },
+		"liked_at":  func(m *likes.Mutation) { m.LikedAt = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
 		"after":     func(m *likes.Mutation) { m.After = -1 },
 	} {
 		m := good
