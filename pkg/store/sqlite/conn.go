@@ -22,10 +22,12 @@ const maxRows = 1024
 // upper levels of trees of some ten million edges; a checkpoint after 32 MB of
 // WAL (SQLite's default is 4 MB) writes pages that many batches touch once
 // instead of each time, for a recovery that takes a fraction of a second longer.
+// A statement of many rows saves the pages it changes, to undo itself alone;
+// temp_store keeps them in memory, which makes batches half as fast again.
 const (
 	commonPragmas = "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
 	writerPragmas = commonPragmas +
-		"&_pragma=cache_size(-65536)&_pragma=wal_autocheckpoint(8192)&_pragma=journal_size_limit(67108864)"
+		"&_pragma=temp_store(MEMORY)&_pragma=cache_size(-65536)&_pragma=wal_autocheckpoint(8192)&_pragma=journal_size_limit(67108864)"
 	readerPragmas = commonPragmas + "&_pragma=cache_size(-8192)&_pragma=query_only(1)"
 )
 
@@ -175,7 +177,12 @@ func (c *conn) query(ctx context.Context, s statement, n int, fn func([]driver.V
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
+	defer func() {
+		// Close repeats the error of the row that failed.
+		if e := rows.Close(); err == nil {
+			err = e
+		}
+	}()
 	n = len(rows.Columns())
 	c.row = append(c.row[:0], make([]driver.Value, n)...)
 	for {

@@ -16,7 +16,7 @@ const (
 		ON e.counter = k.column2 AND e.item_type = k.column3 AND e.item_id = k.column4 AND e.user_id = k.column5`
 
 	selectCounts statement = `SELECT k.column1, c.count, c.version, m.epoch
-		FROM meta AS m CROSS JOIN (VALUES {(#,?,?,?)}) AS k LEFT JOIN counters AS c
+		FROM likectl_meta AS m CROSS JOIN (VALUES {(#,?,?,?)}) AS k LEFT JOIN counters AS c
 		ON c.counter = k.column2 AND c.item_type = k.column3 AND c.item_id = k.column4`
 
 	selectLikers statement = `SELECT user_id, liked_at FROM edges

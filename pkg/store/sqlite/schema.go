@@ -20,6 +20,9 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
+// schemaTable records which steps have been applied.
+const schemaTable = "likectl_schema"
+
 // Migration is one step of the schema.
 type Migration struct {
 	Version int64
@@ -44,7 +47,7 @@ func SchemaUp(ctx context.Context, file string) ([]Migration, error) {
 }
 
 // SchemaStatus lists all steps this version knows. It does not create a missing
-// file: then every step is pending.
+// file, which is an error.
 func SchemaStatus(ctx context.Context, file string) ([]Migration, error) {
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("schema of %s: there is no such database yet; likectl serve creates it", file)
@@ -73,7 +76,8 @@ func withSchema(ctx context.Context, file string, fn func(*goose.Provider) error
 	if err != nil {
 		return err
 	}
-	p, err := goose.NewProvider(goose.DialectSQLite3, db, steps, goose.WithDisableGlobalRegistry(true))
+	p, err := goose.NewProvider(goose.DialectSQLite3, db, steps,
+		goose.WithTableName(schemaTable), goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return fmt.Errorf("read the schema's steps: %w", err)
 	}

@@ -25,8 +25,8 @@ CREATE TABLE counters (
 ) STRICT, WITHOUT ROWID;
 
 -- One row: the epoch of every count's version.
-CREATE TABLE meta (
+CREATE TABLE likectl_meta (
     id    INTEGER PRIMARY KEY CHECK (id = 1),
     epoch INTEGER NOT NULL
 ) STRICT;
-INSERT INTO meta (id, epoch) VALUES (1, 1);
+INSERT INTO likectl_meta (id, epoch) VALUES (1, 1);
