@@ -74,7 +74,8 @@ type Batcher[Op, Res any] struct {
 	lanes []*lane[Op, Res]
 	calls sync.Pool // of *call, all entries done
 
-	stop    chan struct{} // closed by Close: accept nothing more
+	stop    chan struct{} // closed by the first Close: accept nothing more
+	stopped sync.Once
 	abort   context.CancelFunc
 	running sync.WaitGroup
 }
@@ -141,14 +142,14 @@ func (b *Batcher[Op, Res]) Queued() int {
 // Close refuses new operations, flushes what is queued and returns when all
 // lanes have ended. When the context ends first, the flushes in flight are
 // cancelled and what is still queued is answered likes.ErrUnavailable; the
-// context's error is returned.
+// context's error is returned. Closing again waits again.
 func (b *Batcher[Op, Res]) Close(ctx context.Context) error {
 	for _, l := range b.lanes {
 		l.mu.Lock()
 		l.closed = true
 		l.mu.Unlock()
 	}
-	close(b.stop)
+	b.stopped.Do(func() { close(b.stop) })
 	ended := make(chan struct{})
 	go func() {
 		b.running.Wait()

@@ -190,6 +190,7 @@ func TestAFlushErrorAnswersAllOfItsBatchAndNoOther(t *testing.T) {
 	s.mu.Unlock()
 	require.NoError(t, one(b, t.Context(), 2).Err)
 	require.NoError(t, b.Close(t.Context()))
+	require.NoError(t, b.Close(t.Context()), "closed twice")
 }
 
 func TestCloseFlushesWhatIsQueuedAndRefusesTheRest(t *testing.T) {
