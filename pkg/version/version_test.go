@@ -103,7 +103,8 @@ func TestDecode_RefusesEveryChange(t *testing.T) {
 	for name, other := range map[string]string{
 		"padding": token + "=", "lengthened": token + "AAAA", "twice": token + token, "blank": " " + token,
 		"not base64": strings.Repeat("*", len(token)), "huge": strings.Repeat("A", 1<<20),
-		"standard alphabet": strings.NewReplacer("-", "+", "_", "/").Replace(token) + "+",
+		"spare bits of base64": token[:len(token)-1] + string(token[len(token)-1]+1),
+		"standard alphabet":    strings.NewReplacer("-", "+", "_", "/").Replace(token) + "+",
 	} {
 		refused(other, name)
 	}
