@@ -33,7 +33,7 @@ func (s *Store) Commit(ctx context.Context, c store.Commit, out []store.Written)
 	p := s.params.Get().(*params) //nolint:forcetypeassert // the pool makes nothing else
 	defer s.params.Put(p)
 	p.reset()
-	encode(p, c.Writes)
+	encode(p, c)
 	err := persist(ctx, func() error {
 		a := answer{writes: c.Writes, out: out[:len(c.Writes)], epoch: s.epoch}
 		clear(a.out)
@@ -57,7 +57,8 @@ func check(ws []store.Write) error {
 	return nil
 }
 
-func encode(p *params, ws []store.Write) {
+func encode(p *params, c store.Commit) {
+	ws := c.Writes
 	n := len(ws)
 	p.int2s(n, func(i int) int16 { return int16(ws[i].Edge.Counter) })
 	p.int2s(n, func(i int) int16 { return int16(ws[i].Edge.Item.Type) })
@@ -66,6 +67,16 @@ func encode(p *params, ws []store.Write) {
 	p.int8s(n, func(i int) int64 { return int64(ws[i].Clock) })
 	p.times(n, func(i int) time.Time { return ws[i].LikedAt })
 	p.bools(n, func(i int) bool { return ws[i].Liked })
+	if c.Replay {
+		return
+	}
+	var restarted []likes.Clock
+	for i := range ws {
+		if ws[i].Restarted && ws[i].Liked {
+			restarted = append(restarted, ws[i].Clock)
+		}
+	}
+	p.int8s(len(restarted), func(i int) int64 { return int64(restarted[i]) })
 }
 
 // answer puts the rows of a batch where they belong.

@@ -37,10 +37,11 @@ with up as (
 		as w(c, t, i, u, k, a, l)
 	on conflict (counter, item_type, item_id, user_id) do update set was = e.liked, liked = excluded.liked,`
 
-	// 4096 is one microsecond of a clock: likes.Clock.Next.
+	// 4096 is one microsecond of a clock: likes.Clock.Next. The clocks of
+	// restarted writes (store.Write) name them here, where no other column can.
 	issueRule = `
 		clock = greatest(excluded.clock, e.clock + 4096),
-		liked_at = case when e.liked and excluded.liked then e.liked_at else excluded.liked_at end`
+		liked_at = case when e.liked and excluded.liked and excluded.clock <> all($8::bigint[]) then e.liked_at else excluded.liked_at end`
 
 	// Of equal clocks the unlike wins: likes.Register.Replay.
 	replayRule = `
