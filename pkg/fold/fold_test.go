@@ -28,20 +28,11 @@ func (t *table) commit(replay bool, writes []store.Write, out []store.Written) {
 	touched := map[store.Key]int64{}
 	for i, w := range writes {
 		old := t.registers[w.Edge]
-		if replay {
-			r, applied := old.Replay(w.Liked, w.Clock, w.LikedAt)
-			t.registers[w.Edge] = r
-			out[i] = store.Written{Applied: applied, Was: old.Liked, Clock: r.Clock}
-			if !applied {
-				continue
-			}
-		} else {
-			r, _ := old.Issue(w.Liked, w.Clock, w.LikedAt)
-			if w.Restarted && w.Liked {
-				r.LikedAt = w.LikedAt
-			}
-			t.registers[w.Edge] = r
-			out[i] = store.Written{Applied: true, Was: old.Liked, Clock: r.Clock}
+		r, applied := w.Over(old, replay)
+		t.registers[w.Edge] = r
+		out[i] = store.Written{Applied: applied, Was: old.Liked, Clock: r.Clock}
+		if !applied {
+			continue
 		}
 		touched[store.Key{Counter: w.Edge.Counter, Item: w.Edge.Item}] += value(w.Liked) - value(old.Liked)
 	}

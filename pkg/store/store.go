@@ -23,6 +23,18 @@ type Write struct {
 	Restarted bool
 }
 
+// Over returns the register that this write leaves over an old one, and whether
+// it is applied: a replay may not be newer. It is the rule of every store; those
+// that decide in Go call it, the others say it in their own language.
+func (w Write) Over(old likes.Register, replay bool) (likes.Register, bool) {
+	if replay {
+		return old.Replay(w.Liked, w.Clock, w.LikedAt)
+	}
+	old.Liked = old.Liked && !w.Restarted
+	now, _ := old.Issue(w.Liked, w.Clock, w.LikedAt)
+	return now, true
+}
+
 // Written is what became of a Write.
 type Written struct {
 	// Applied is false only for a replay that was not newer than the stored

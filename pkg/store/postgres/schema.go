@@ -16,6 +16,7 @@ import (
 	"github.com/pressly/goose/v3/lock"
 
 	"likectl/pkg/likes"
+	"likectl/pkg/store"
 )
 
 //go:embed migrations/*.sql
@@ -30,23 +31,14 @@ const (
 	lockPeriod, lockTries = 1, 300
 )
 
-// Migration is one step of the schema.
-type Migration struct {
-	Version int64
-	// Name is the step's file name.
-	Name string
-	// AppliedAt is zero while the step is pending.
-	AppliedAt time.Time
-}
-
 // SchemaUp applies the pending steps of the schema, each in a transaction, and
 // returns them. Several processes may do so at once; they take turns.
-func SchemaUp(ctx context.Context, dsn string) ([]Migration, error) {
-	var done []Migration
+func SchemaUp(ctx context.Context, dsn string) ([]store.Migration, error) {
+	var done []store.Migration
 	err := withSchema(ctx, dsn, func(p *goose.Provider) error {
 		applied, err := p.Up(ctx)
 		for _, m := range applied {
-			done = append(done, Migration{m.Source.Version, path.Base(m.Source.Path), time.Now().UTC()})
+			done = append(done, store.Migration{Version: m.Source.Version, Name: path.Base(m.Source.Path), AppliedAt: time.Now().UTC()})
 		}
 		return err
 	})
@@ -55,12 +47,12 @@ func SchemaUp(ctx context.Context, dsn string) ([]Migration, error) {
 
 // SchemaStatus lists all steps that this version knows. It creates the empty
 // table of applied steps where there is none.
-func SchemaStatus(ctx context.Context, dsn string) ([]Migration, error) {
-	var all []Migration
+func SchemaStatus(ctx context.Context, dsn string) ([]store.Migration, error) {
+	var all []store.Migration
 	err := withSchema(ctx, dsn, func(p *goose.Provider) error {
 		status, err := p.Status(ctx)
 		for _, m := range status {
-			all = append(all, Migration{m.Source.Version, path.Base(m.Source.Path), m.AppliedAt})
+			all = append(all, store.Migration{Version: m.Source.Version, Name: path.Base(m.Source.Path), AppliedAt: m.AppliedAt})
 		}
 		return err
 	})

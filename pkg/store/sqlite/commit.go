@@ -76,12 +76,7 @@ func (b *batch) decide(c store.Commit, out []store.Written) {
 	b.rows, b.items = b.rows[:0], b.items[:0]
 	for i, write := range c.Writes {
 		old := b.old[i]
-		next, applied := old, true
-		if c.Replay {
-			next, applied = old.Replay(write.Liked, write.Clock, write.LikedAt)
-		} else {
-			next, _ = old.Issue(write.Liked, write.Clock, write.LikedAt)
-		}
+		next, applied := write.Over(old, c.Replay)
 		key := store.Key{Counter: write.Edge.Counter, Item: write.Edge.Item}
 		if len(b.items) == 0 || b.items[len(b.items)-1].Key != key {
 			b.items = append(b.items, itemRow{Key: key, first: i})

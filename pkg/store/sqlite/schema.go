@@ -15,6 +15,7 @@ import (
 	"modernc.org/sqlite"
 
 	"likectl/pkg/likes"
+	"likectl/pkg/store"
 )
 
 //go:embed migrations/*.sql
@@ -23,23 +24,14 @@ var migrations embed.FS
 // schemaTable records which steps have been applied.
 const schemaTable = "likectl_schema"
 
-// Migration is one step of the schema.
-type Migration struct {
-	Version int64
-	// Name is the step's file name.
-	Name string
-	// AppliedAt is zero while the step is pending.
-	AppliedAt time.Time
-}
-
 // SchemaUp applies the pending steps of the schema, each in a transaction, and
 // returns them. It creates a missing file. [Open] does it by itself.
-func SchemaUp(ctx context.Context, file string) ([]Migration, error) {
-	var done []Migration
+func SchemaUp(ctx context.Context, file string) ([]store.Migration, error) {
+	var done []store.Migration
 	err := withSchema(ctx, file, func(p *goose.Provider) error {
 		applied, err := p.Up(ctx)
 		for _, m := range applied {
-			done = append(done, Migration{m.Source.Version, path.Base(m.Source.Path), time.Now().UTC()})
+			done = append(done, store.Migration{Version: m.Source.Version, Name: path.Base(m.Source.Path), AppliedAt: time.Now().UTC()})
 		}
 		return err
 	})
@@ -48,15 +40,15 @@ func SchemaUp(ctx context.Context, file string) ([]Migration, error) {
 
 // SchemaStatus lists all steps this version knows. It does not create a missing
 // file, which is an error.
-func SchemaStatus(ctx context.Context, file string) ([]Migration, error) {
+func SchemaStatus(ctx context.Context, file string) ([]store.Migration, error) {
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("schema of %s: there is no such database yet; likectl serve creates it", file)
 	}
-	var all []Migration
+	var all []store.Migration
 	err := withSchema(ctx, file, func(p *goose.Provider) error {
 		status, err := p.Status(ctx)
 		for _, m := range status {
-			all = append(all, Migration{m.Source.Version, path.Base(m.Source.Path), m.AppliedAt})
+			all = append(all, store.Migration{Version: m.Source.Version, Name: path.Base(m.Source.Path), AppliedAt: m.AppliedAt})
 		}
 		return err
 	})

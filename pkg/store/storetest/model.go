@@ -67,16 +67,14 @@ func (m *model) check(t *testing.T, s Store, c store.Commit, out []store.Written
 	}
 	for i, w := range c.Writes {
 		old := m.registers[w.Edge]
+		now, applied := w.Over(old, c.Replay)
+		m.registers[w.Edge] = now
 		if !c.Replay {
-			now, _ := old.Issue(w.Liked, w.Clock, w.LikedAt)
-			m.registers[w.Edge] = now
 			require.True(t, out[i].Applied, w.Edge)
 			require.Equal(t, old.Liked, out[i].Was, w.Edge)
 			require.Equal(t, now.Clock, out[i].Clock, w.Edge)
 			continue
 		}
-		now, applied := old.Replay(w.Liked, w.Clock, w.LikedAt)
-		m.registers[w.Edge] = now
 		want := store.Written{}
 		if applied {
 			want = store.Written{Applied: true, Was: old.Liked, Clock: now.Clock}

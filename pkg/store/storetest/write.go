@@ -54,6 +54,11 @@ func testLikedAt(t *testing.T, s Store) {
 	issue(t, s, set(1, 10, 400))
 	require.Equal(t, at(400), register(t, s, edge(1, 10)).LikedAt, "a new like begins anew")
 
+	again := set(1, 10, 450)
+	again.Restarted = true
+	require.True(t, issue(t, s, again)[0].Was)
+	require.Equal(t, at(450), register(t, s, edge(1, 10)).LikedAt, "taken back and given again within one batch")
+
 	w := set(1, 10, 500)
 	w.LikedAt = at(-77)
 	require.True(t, replay(t, s, w)[0].Applied)
