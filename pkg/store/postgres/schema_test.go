@@ -32,7 +32,7 @@ func TestSchema(t *testing.T) {
 	require.ErrorContains(t, err, "likectl schema up")
 
 	const processes = 4
-	applied := make([][]postgres.Migration, processes)
+	applied := make([][]store.Migration, processes)
 	errs := make([]error, processes)
 	var done sync.WaitGroup
 	for i := range processes {
