@@ -53,13 +53,15 @@ func start(tb testing.TB, edges store.Edges, engine tiers.Engine, instance int) 
 	return s
 }
 
+func migrate(ctx context.Context, dsn string) error {
+	_, err := postgres.SchemaUp(ctx, dsn)
+	return err
+}
+
 func onPostgres() tiertest.Harness {
 	return tiertest.Harness{Open: func(tb testing.TB, instances int) *tiertest.Cluster {
 		server := containers.SharedPostgres(tb)
-		dsn := server.MigratedDatabase(tb, "likectl_schema", func(ctx context.Context, dsn string) error {
-			_, err := postgres.SchemaUp(ctx, dsn)
-			return err
-		})
+		dsn := server.MigratedDatabase(tb, "likectl_schema", migrate)
 		connect := func(ctx context.Context) (*postgres.Store, error) {
 			return postgres.Open(ctx, postgres.Config{DSN: dsn, MaxConns: 6, StatementTimeout: 3 * time.Second})
 		}
