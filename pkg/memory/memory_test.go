@@ -21,3 +21,7 @@ func harness() tiertest.Harness {
 }
 
 func TestContract(t *testing.T) { tiertest.Run(t, harness()) }
+
+func TestMetamorphic(t *testing.T) { tiertest.Metamorphic(t, harness()) }
+
+func TestConcurrent(t *testing.T) { tiertest.Concurrent(t, harness()) }
