@@ -108,22 +108,24 @@ func requireModel(t require.TestingT, s likes.Service, want model) {
 
 func TestRanksFitTheClockOrTheLineIsBad(t *testing.T) {
 	k := newRanks(1 << 20)
+	const ranks = 100 // that are left above the first
+	first := lineClock(10) - 1 - ranks
 	next := func(op likes.Op) (likes.Clock, error) {
-		m := likes.Mutation{Op: op, Edge: edge(1, 1, 1), Fixed: lineClock(9)}
+		m := likes.Mutation{Op: op, Edge: edge(1, 1, 1), Fixed: first}
 		err := k.rank(&m)
 		return m.Fixed, err
 	}
 	for n := range 5000 { // repeats need no rank
 		c, err := next(likes.Set)
 		require.NoError(t, err)
-		require.Equal(t, lineClock(9), c, n)
+		require.Equal(t, first, c, n)
 	}
-	for n := range likes.MaxInstance {
+	for n := range ranks {
 		_, err := next(likes.Clear)
 		require.NoError(t, err)
 		c, err := next(likes.Set)
 		require.NoError(t, err)
-		require.Equal(t, lineClock(9)+likes.Clock(n+1), c)
+		require.Equal(t, first+likes.Clock(n+1), c)
 	}
 	_, err := next(likes.Clear)
 	require.NoError(t, err)
