@@ -62,6 +62,7 @@ type Auth struct {
 	Issuer   string        `mapstructure:"issuer" doc:"the iss claim of accepted tokens"`
 	Audience string        `mapstructure:"audience" doc:"the aud claim of accepted tokens"`
 	Leeway   time.Duration `mapstructure:"leeway" doc:"tolerated clock difference in exp and nbf"`
+	Cache    int           `mapstructure:"cache" doc:"verified tokens remembered, so that the signature is checked once"`
 }
 
 // Log says what is logged.
@@ -99,7 +100,7 @@ func Default() Config {
 		Data:        "likectl-data",
 		Stop:        20 * time.Second,
 		Items:       Items{Types: map[string]int{"post": 1, "reel": 2, "comment": 3}},
-		Postgres:    Postgres{MaxConns: 8, StatementTimeout: 5 * time.Second},
+		Postgres:    Postgres{MaxConns: 8, StatementTimeout: 3 * time.Second},
 		// Two lanes: while one waits for its flush the other one's statement
 		// runs, and the database joins both flushes into one. More lanes only
 		// make the batches smaller.
@@ -110,7 +111,7 @@ func Default() Config {
 			WriteTimeout: 30 * time.Second, IdleTimeout: 60 * time.Second,
 			MaxBody: 1 << 20, MaxHeader: 16 << 10, MaxConnections: 20_000,
 		},
-		Auth: Auth{Issuer: "likectl", Audience: "likectl", Leeway: 30 * time.Second},
+		Auth: Auth{Issuer: "likectl", Audience: "likectl", Leeway: 30 * time.Second, Cache: 50_000},
 		Log:  Log{Level: "info", Format: "text"},
 	}
 }

@@ -85,6 +85,8 @@ func TestBadConfigurationIsRefusedAndNamed(t *testing.T) {
 		"write:\n  lanes: many\n":                    "lanes",
 		"http:\n  idle_timeout: 0s\n":                "http.idle_timeout",
 		"http:\n  max_body: -5\n":                    "http.max_body",
+		"admin_listen: 0.0.0.0:9090\n":               "admin_listen",
+		"postgres:\n  statement_timeout: 5s\n":       "postgres.statement_timeout",
 		"tier: 6\n":                                  "tier",
 		"log:\n  level: loud\n":                      "log.level",
 		"write:\n  max_queue: 10\n  max_batch: 20\n": "write.max_queue",

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"reflect"
 	"strings"
 
@@ -65,7 +66,7 @@ func (c Config) Validate() error {
 	}
 	check(c.Tier >= 1 && c.Tier <= 5, "tier", "want 1 to 5")
 	check(c.Listen != "", "listen", "want HOST:PORT")
-	check(c.AdminListen != "", "admin_listen", "want HOST:PORT")
+	check(isLoopback(c.AdminListen), "admin_listen", "want HOST:PORT on this machine only, such as 127.0.0.1:9090")
 	check(c.Data != "", "data", "want a folder")
 	check(c.Auth.Issuer != "", "auth.issuer", "must not be empty")
 	check(c.Auth.Audience != "", "auth.audience", "must not be empty")
@@ -74,6 +75,10 @@ func (c Config) Validate() error {
 	check(c.Write.MaxQueue >= c.Write.MaxBatch, "write.max_queue", "want at least write.max_batch")
 	check(c.Replay.MaxQueue >= likes.MaxApply, "replay.max_queue", fmt.Sprintf("want at least %d, the largest call", likes.MaxApply))
 	check(c.Write.MaxQueue >= likes.MaxApply, "write.max_queue", fmt.Sprintf("want at least %d, the largest call", likes.MaxApply))
+	check(c.Postgres.StatementTimeout < c.Write.Timeout && c.Postgres.StatementTimeout < c.Replay.Timeout,
+		"postgres.statement_timeout", "want less than write.timeout and replay.timeout")
+	check(c.HTTP.WriteTimeout > c.HTTP.ReadTimeout+c.HTTP.RequestTimeout, "http.write_timeout",
+		"want more than http.read_timeout and http.request_timeout together")
 	if _, err := c.ItemTypes(); err != nil {
 		bad = append(bad, fmt.Errorf("items.types: %w", err))
 	}
@@ -97,6 +102,16 @@ func (c Config) ItemTypes() (likes.ItemTypes, error) {
 		m[name] = likes.ItemType(n)
 	}
 	return likes.NewItemTypes(m)
+}
+
+// isLoopback says whether only this machine can reach a listener's address.
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 func oneOf(s string, of ...string) bool {
