@@ -49,7 +49,6 @@ func (h *Handler) reconcile(w http.ResponseWriter, r *http.Request) {
 	}
 	select {
 	case h.walking <- struct{}{}:
-		defer func() { <-h.walking }()
 	default:
 		h.refuse(w, http.StatusConflict, "a reconcile is running already; wait for it to end")
 		return
@@ -57,6 +56,7 @@ func (h *Handler) reconcile(w http.ResponseWriter, r *http.Request) {
 	go func() {
 		defer close(events)
 		sum, err := walk.Run(ctx)
+		<-h.walking // before the client learns of the end and may begin another
 		select {
 		case events <- event{Summary: &sum, Error: newFault(err)}:
 		case <-ctx.Done():
