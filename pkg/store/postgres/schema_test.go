@@ -135,7 +135,7 @@ func TestTablesAreUsedAsDesigned(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, r.Registers(t.Context(), likes.Likes, 5, []likes.Item{{Type: 1, ID: 3}}, make([]likes.Register, 1)))
 	requireExact(t, r)
-	require.NoError(t, r.Store.Close()) // its sessions report their statistics
+	require.NoError(t, r.Close()) // its sessions report their statistics
 	var scans, updates, hot int64
 	poll(t, "the statistics have arrived", func() bool {
 		require.NoError(t, r.conn.QueryRow(t.Context(), `select sum(seq_scan), sum(n_tup_upd) filter (where relname = 'edges'),

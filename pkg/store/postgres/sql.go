@@ -77,16 +77,21 @@ union all select counter, item_type, item_id, 0, false, count, version from k`
 select counter, item_type, item_id, user_id, was, clock, 0::bigint from up`
 )
 
+// "offset 0" keeps the planner from turning the look-ups around: one descent of
+// the primary key per item, and never a walk over all that a user likes.
 const (
 	countsSQL = `
 select n, k.count, k.version
 from unnest($2::smallint[], $3::bigint[]) with ordinality as i(t, id, n)
-join counters k on k.counter = $1::smallint and k.item_type = i.t and k.item_id = i.id`
+cross join lateral (
+	select count, version from counters where counter = $1::smallint and item_type = i.t and item_id = i.id offset 0) k`
 
 	registersSQL = `
 select n, e.liked, e.clock, e.liked_at
 from unnest($3::smallint[], $4::bigint[]) with ordinality as i(t, id, n)
-join edges e on e.counter = $1::smallint and e.item_type = i.t and e.item_id = i.id and e.user_id = $2::bigint`
+cross join lateral (
+	select liked, clock, liked_at from edges
+	where counter = $1::smallint and item_type = i.t and item_id = i.id and user_id = $2::bigint offset 0) e`
 
 	likersSQL = `
 select user_id, liked_at from edges

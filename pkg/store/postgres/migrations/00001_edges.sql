@@ -55,7 +55,8 @@ language plpgsql volatile strict rows 10 as $$
 begin
     return query
         select k.* from unnest($1, $2, $3) as i(c, t, id)
-        join counters k on k.counter = i.c and k.item_type = i.t and k.item_id = i.id;
+        cross join lateral (
+            select * from counters where counter = i.c and item_type = i.t and item_id = i.id offset 0) k;
 end
 $$;
 -- +goose StatementEnd

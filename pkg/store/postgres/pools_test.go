@@ -1,0 +1,104 @@
+package postgres_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"likectl/pkg/likes"
+	"likectl/pkg/store"
+	"likectl/pkg/store/postgres"
+	containers "likectl/testcontainers"
+)
+
+// TestInstancesDoNotDeadlock writes large overlapping batches of both kinds from
+// several instances, with repairs between them. Not one deadlock may happen, not
+// even one that a retry would hide.
+func TestInstancesDoNotDeadlock(t *testing.T) {
+	const instances, writers, rounds, most = 3, 6, 60, 150
+	r := newRaw(t, containers.SharedPostgres(t))
+	var done sync.WaitGroup
+	errs := make(chan error, instances*(writers+1)*rounds)
+	stores := make([]*postgres.Store, instances)
+	for instance := range instances {
+		s := open(t, r.dsn)
+		stores[instance] = s
+		for writer := range writers {
+			done.Go(func() {
+				random := rand.New(rand.NewPCG(uint64(instance), uint64(writer)))
+				for range rounds {
+					c := store.Commit{Replay: writer == 0, Writes: randomWrites(random, most)}
+					errs <- s.Commit(t.Context(), c, make([]store.Written, len(c.Writes)))
+				}
+			})
+		}
+		done.Go(func() {
+			for n := range rounds {
+				_, err := s.Repair(t.Context(), store.Key{Counter: likes.Likes, Item: likes.Item{Type: 1, ID: likes.ItemID(n%12 + 1)}})
+				errs <- err
+			}
+		})
+	}
+	done.Wait()
+	close(errs)
+	for err := range errs {
+		require.NoError(t, err)
+	}
+	requireExact(t, r)
+	require.Zero(t, deadlocks(t, r, stores...))
+}
+
+// randomWrites returns sorted writes over 20 users and 12 items.
+func randomWrites(random *rand.Rand, most int) []store.Write {
+	writes := make(map[likes.Edge]store.Write)
+	for range most {
+		w := like(1+random.Int64N(20), 1+random.Int64N(12))
+		w.Liked = random.IntN(2) == 0
+		writes[w.Edge] = w
+	}
+	ws := make([]store.Write, 0, len(writes))
+	for _, w := range writes {
+		ws = append(ws, w)
+	}
+	slices.SortFunc(ws, func(a, b store.Write) int { return a.Edge.Compare(b.Edge) })
+	return ws
+}
+
+// deadlocks returns the number of deadlocks in this database. It ends the stores
+// first: sessions report what they saw at the latest when they end.
+func deadlocks(t *testing.T, r raw, stores ...*postgres.Store) (n int64) {
+	t.Helper()
+	for _, s := range append(stores, r.Store) {
+		require.NoError(t, s.Close())
+	}
+	poll(t, "the stores' sessions have ended", func() bool {
+		n, err := r.Int(t.Context(), `select count(*) from pg_stat_activity
+			where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()`)
+		require.NoError(t, err)
+		return n == 0
+	})
+	n, err := r.Int(t.Context(), "select deadlocks from pg_stat_database where datname = current_database()")
+	require.NoError(t, err)
+	t.Logf("%d deadlocks", n)
+	return n
+}
+
+// TestWritesOutOfOrderAreRefused: they could deadlock, and a repeated edge is
+// more than one statement can do.
+func TestWritesOutOfOrderAreRefused(t *testing.T) {
+	r := newRaw(t, containers.SharedPostgres(t))
+	for name, ws := range map[string][]store.Write{
+		"out of order": {like(1, 2), like(1, 1)},
+		"twice":        {like(1, 1), like(1, 1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.ErrorIs(t, commit(t.Context(), r, ws...), likes.ErrInvalid)
+		})
+	}
+	n, err := r.Int(t.Context(), "select count(*) from edges")
+	require.NoError(t, err)
+	require.Zero(t, n)
+}
