@@ -1,0 +1,174 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"time"
+
+	"likectl/pkg/auth"
+	"likectl/pkg/config"
+	"likectl/pkg/httpapi"
+	"likectl/pkg/lifecycle"
+	"likectl/pkg/likes"
+	"likectl/pkg/telemetry"
+	"likectl/pkg/version"
+	"likectl/tiers/tier1"
+)
+
+// Server is a tier behind its two listeners.
+type Server struct {
+	cfg    config.Config
+	log    *slog.Logger
+	tier   *Tier
+	tokens *auth.Authority
+	api    net.Listener
+	admin  net.Listener
+
+	opened lifecycle.Stack
+	failed chan error // a listener ended by itself
+}
+
+// Open opens the tier and both listeners. Requests are answered from then on.
+func Open(ctx context.Context, cfg config.Config, log *slog.Logger) (s *Server, err error) {
+	s = &Server{cfg: cfg, log: log, failed: make(chan error, 2)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.opened.Close(context.WithoutCancel(ctx), log))
+		}
+	}()
+	metrics := telemetry.New()
+	s.tier, err = OpenTier(ctx, cfg, log, tier1.Hooks{Flushed: metrics.Flushed})
+	if err != nil {
+		return nil, err
+	}
+	s.opened.Push("tier", s.tier.Close)
+	metrics.Gauge("likectl_queued_operations", "Operations that wait for a transaction.", func() float64 { return float64(s.tier.Queued()) })
+	s.tokens, err = auth.New(auth.Config{
+		Secret: s.tier.Secret, Issuer: cfg.Auth.Issuer, Audience: cfg.Auth.Audience, Leeway: cfg.Auth.Leeway, CacheSize: cfg.Auth.Cache,
+	})
+	if err != nil {
+		return nil, err
+	}
+	health := httpapi.NewHealth(log, s.tier.Probes...)
+	if s.admin, err = s.listen("admin listener", cfg.AdminListen, s.adminHandler(health, metrics)); err != nil {
+		return nil, err
+	}
+	api, err := s.apiHandler(health, metrics)
+	if err != nil {
+		return nil, err
+	}
+	if s.api, err = s.listen("API listener", cfg.Listen, api); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Server) apiHandler(health *httpapi.Health, metrics *telemetry.Metrics) (http.Handler, error) {
+	types, err := s.cfg.ItemTypes()
+	if err != nil {
+		return nil, err
+	}
+	versions, err := version.New(s.tier.Secret)
+	if err != nil {
+		return nil, err
+	}
+	return httpapi.New(httpapi.Config{
+		Service: s.tier.Service, Auth: s.tokens, Versions: versions, Types: types, Health: health,
+		Limits:   httpapi.Limits{MaxBody: s.cfg.HTTP.MaxBody, RequestTimeout: s.cfg.HTTP.RequestTimeout},
+		Observer: metrics, Logger: s.log,
+	})
+}
+
+func (s *Server) adminHandler(health *httpapi.Health, metrics *telemetry.Metrics) http.Handler {
+	mux := httpapi.NewAdmin(health)
+	mux.Handle("GET /metrics", metrics.Handler())
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	return mux
+}
+
+// listen serves a handler on an address until the server closes.
+func (s *Server) listen(name, address string, h http.Handler) (net.Listener, error) {
+	c := s.cfg.HTTP
+	server, err := httpapi.NewServer(h, httpapi.ServerConfig{
+		ReadHeaderTimeout: c.ReadHeaderTimeout, ReadTimeout: c.ReadTimeout, WriteTimeout: c.WriteTimeout,
+		IdleTimeout: c.IdleTimeout, MaxHeader: c.MaxHeader, MaxConns: c.MaxConnections,
+	}, s.log)
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w; is another likectl running? choose another address with --listen and --admin-listen", name, err)
+	}
+	go func() {
+		if err := server.Serve(l); err != nil {
+			s.failed <- err
+		}
+	}()
+	s.opened.Push(name, server.Shutdown)
+	return l, nil
+}
+
+// Addr returns the address of the API.
+func (s *Server) Addr() string { return s.api.Addr().String() }
+
+// Serve waits until the context ends or a listener fails, then stops accepting,
+// answers what is in flight, and closes everything.
+func (s *Server) Serve(ctx context.Context) error {
+	var err error
+	select {
+	case <-ctx.Done():
+		s.log.Info("stopping: answering what is in flight", "at_most", s.cfg.Stop)
+	case err = <-s.failed:
+	}
+	// The context that asked to stop has ended; stopping gets its own.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Stop)
+	defer cancel()
+	err = errors.Join(err, s.opened.Close(ctx, s.log))
+	if err == nil {
+		s.log.Info("stopped: everything that was answered is committed")
+	}
+	return err
+}
+
+// bannerTTL is how long the banner's token is good: for trying things out.
+const bannerTTL = time.Hour
+
+// Banner says what runs and how to try it.
+func (s *Server) Banner(w io.Writer) error {
+	c := s.tier.Service.Contract()
+	token, err := s.tokens.Mint(1, auth.User, bannerTTL)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, `likectl tier %d: %s
+  data      %s
+  promise   %s
+  secret    %s/secret signs the tokens: likectl token --user ID --data %s
+  API       http://%s
+  admin     http://%s (metrics, profiles)
+
+  try it, as user 1 for an hour:
+
+  curl -X POST http://%s/v1/like -H 'Content-Type: application/json' -H 'Authorization: Bearer %s' -d '{"item_id":"1","item_type":"post"}'
+
+`, c.Tier, c.Name, s.tier.Backend, promise(c), s.cfg.Data, s.cfg.Data, s.Addr(), s.admin.Addr(), s.Addr(), token)
+	return err
+}
+
+// promise is a contract in a sentence.
+func promise(c likes.Contract) string {
+	text := "an answered like is " + c.Ack.String() + " to disk"
+	if c.CountEqualsEdges {
+		return text + ", counts equal the likes at every instant"
+	}
+	return fmt.Sprintf("%s, counts lag at most %v", text, c.CountStaleness)
+}

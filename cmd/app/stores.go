@@ -1,0 +1,174 @@
+// Package app is the only wiring: configuration, stores, tier, handlers,
+// listeners, opened in this order and closed in reverse.
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"likectl/cmd/cli"
+	"likectl/pkg/batch"
+	"likectl/pkg/clock"
+	"likectl/pkg/config"
+	"likectl/pkg/datadir"
+	"likectl/pkg/httpapi"
+	"likectl/pkg/lifecycle"
+	"likectl/pkg/likes"
+	"likectl/pkg/store"
+	"likectl/pkg/store/postgres"
+	"likectl/pkg/store/sqlite"
+	"likectl/tiers"
+	"likectl/tiers/tier1"
+)
+
+// Tier is an open tier with the stores below it.
+type Tier struct {
+	Service likes.Service
+	Auditor store.Auditor
+	// Probes ask every backend for a sign of life.
+	Probes []httpapi.Probe
+	// Secret signs tokens.
+	Secret []byte
+	// Backend says in a few words where the data is.
+	Backend string
+	// Queued returns how many operations wait for a transaction.
+	Queued func() int
+
+	opened lifecycle.Stack
+	log    *slog.Logger
+}
+
+// clockEvery is how often the reference clock is read. At 200 ppm of drift the
+// bound grows by 2 ms in between.
+const clockEvery = 10 * time.Second
+
+// OpenTier opens the stores that the configuration names and the tier over them.
+// Either all is open or nothing is.
+func OpenTier(ctx context.Context, cfg config.Config, log *slog.Logger, hooks tier1.Hooks) (t *Tier, err error) {
+	if cfg.Tier != 1 {
+		return nil, cli.Usagef("tier %d is not built yet; tier 1 is", cfg.Tier)
+	}
+	t = &Tier{log: log}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, t.Close(context.WithoutCancel(ctx)))
+		}
+	}()
+	var edges store.Edges
+	engine := tiers.SQLite
+	if cfg.Postgres.DSN == "" {
+		edges, err = t.openEmbedded(ctx, cfg)
+	} else {
+		engine = tiers.Postgres
+		edges, err = t.openPostgres(ctx, cfg)
+	}
+	if err != nil {
+		return nil, err
+	}
+	clk := t.startClock(ctx, edges)
+	service, err := tier1.Start(edges, clk, tiers.Contract(engine), tier1.Config{Issue: batching(cfg.Write), Replay: batching(cfg.Replay)}, hooks)
+	if err != nil {
+		return nil, err
+	}
+	t.opened.Push("write path", service.Close)
+	t.Service, t.Queued = service, service.Queued
+	return t, nil
+}
+
+// Close drains the write path and closes the stores.
+func (t *Tier) Close(ctx context.Context) error { return t.opened.Close(ctx, t.log) }
+
+func (t *Tier) openEmbedded(ctx context.Context, cfg config.Config) (store.Edges, error) {
+	dir, err := datadir.Open(cfg.Data)
+	if err != nil {
+		return nil, err
+	}
+	t.opened.Push("data folder", func(context.Context) error { return dir.Close() })
+	db, err := sqlite.Open(ctx, dir.Database())
+	if err != nil {
+		return nil, err
+	}
+	t.opened.Push("sqlite", func(context.Context) error { return db.Close() })
+	t.Auditor, t.Secret = db, dir.Secret()
+	t.Backend = "embedded SQLite in " + dir.Path()
+	t.Probes = []httpapi.Probe{{Name: "sqlite", Check: pinged(db)}}
+	return db, nil
+}
+
+func (t *Tier) openPostgres(ctx context.Context, cfg config.Config) (store.Edges, error) {
+	secret, err := datadir.Secret(cfg.Data)
+	if err != nil {
+		return nil, err
+	}
+	db, err := postgres.Open(ctx, postgres.Config{
+		DSN: cfg.Postgres.DSN.Reveal(), MaxConns: cfg.Postgres.MaxConns,
+		StatementTimeout: cfg.Postgres.StatementTimeout, AllowUnsafe: cfg.Postgres.AllowUnsafe, Logger: t.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.opened.Push("postgres", func(context.Context) error { return db.Close() })
+	t.Auditor, t.Secret = db, secret
+	t.Backend = db.String()
+	t.Probes = []httpapi.Probe{{Name: "postgres", Check: pinged(db)}}
+	return db, nil
+}
+
+func pinged(edges store.Edges) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := edges.Now(ctx)
+		return err
+	}
+}
+
+// startClock follows the store's clock until the tier closes. Tier 1 is right
+// with any clock (the row orders the operations), so it does not wait for the
+// first reading.
+func (t *Tier) startClock(ctx context.Context, edges store.Edges) *clock.Clock {
+	clk := clock.New(instanceID())
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		clk.Follow(ctx, edges.Now, clockEvery, func(err error) {
+			t.log.Warn("reference clock not read; clocks go on with the last offset", "error", err)
+		})
+	}()
+	t.opened.Push("clock", func(context.Context) error {
+		stop()
+		<-done
+		return nil
+	})
+	return clk
+}
+
+// instanceID draws the id that this instance's clocks carry: region 0 (3 bits)
+// and 9 random bits. At tier 1 two instances with one id do no harm, because the
+// row makes every stored clock unique; tiers that order by clock alone lease it.
+func instanceID() uint16 {
+	var b [2]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+	return binary.BigEndian.Uint16(b[:]) & 0x1ff
+}
+
+func batching(b config.Batch) batch.Config {
+	return batch.Config{Lanes: b.Lanes, MaxBatch: b.MaxBatch, MaxQueue: b.MaxQueue, FlushTimeout: b.Timeout}
+}
+
+// Logger returns the logger that the configuration asks for.
+func Logger(cfg config.Log, w interface{ Write([]byte) (int, error) }) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(cfg.Level)); err != nil {
+		return nil, fmt.Errorf("log.level: %w", err)
+	}
+	opts := &slog.HandlerOptions{Level: level}
+	if cfg.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, opts)), nil
+	}
+	return slog.New(slog.NewTextHandler(w, opts)), nil
+}

@@ -1,0 +1,24 @@
+// Command likectl is a like counter: "user U likes item X, once" and "X has N
+// likes", as one binary. See `likectl help`.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"likectl/cmd/cli"
+	"likectl/cmd/root"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := root.NewCmd().ExecuteContext(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "likectl:", err)
+	}
+	os.Exit(cli.CodeOf(err))
+}

@@ -1,0 +1,70 @@
+// Package root puts the commands together.
+package root
+
+import (
+	"github.com/spf13/cobra"
+
+	"likectl/cmd/cli"
+	"likectl/cmd/schema"
+	"likectl/cmd/serve"
+	"likectl/cmd/tiers"
+)
+
+// NewCmd returns likectl with all its commands. Errors of flags and arguments
+// carry the exit code 2.
+func NewCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "likectl",
+		Short: "A like counter that is right at any size",
+		Long: `likectl counts likes: "user U likes item X, once" and "X has N likes".
+
+Start with likectl serve: it needs nothing else and prints a curl line to paste.`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		serve.NewCmd(),
+		schema.NewCmd(),
+		tiers.NewCmd(),
+		exitCodes(),
+	)
+	asUsageErrors(cmd)
+	return cmd
+}
+
+// asUsageErrors gives every command's flag and argument errors the exit code 2
+// and says where help is.
+func asUsageErrors(cmd *cobra.Command) {
+	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return cli.Usagef("%w; see %s --help", err, c.CommandPath())
+	})
+	if args := cmd.Args; args != nil {
+		cmd.Args = func(c *cobra.Command, given []string) error {
+			if err := args(c, given); err != nil {
+				return cli.Usagef("%w; see %s --help", err, c.CommandPath())
+			}
+			return nil
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		asUsageErrors(sub)
+	}
+}
+
+func exitCodes() *cobra.Command {
+	return &cobra.Command{
+		Use:   "exit-codes",
+		Short: "What the exit codes mean",
+		Long: `The exit codes of every command:
+
+  0    done
+  1    a store, file or server failed; the message says what was applied
+  2    flags, arguments, configuration or input are wrong; nothing was changed
+       unless the message says so
+  3    a measured value missed a threshold
+  4    a verification found a difference
+  130  stopped by a signal`,
+	}
+}
