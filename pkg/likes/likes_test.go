@@ -1,7 +1,6 @@
 package likes_test
 
 import (
-	"errors"
 	"io"
 	"math"
 	"strconv"
@@ -214,7 +213,7 @@ func TestAnErrorHasItsKindItsCauseAndItsOwnWords(t *testing.T) {
 	err := likes.Errorf(likes.ErrUncertain, "commit of 3 edges: %w", io.ErrUnexpectedEOF)
 	require.ErrorIs(t, err, likes.ErrUncertain)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-	require.False(t, errors.Is(err, likes.ErrUnavailable))
+	require.NotErrorIs(t, err, likes.ErrUnavailable)
 	require.EqualError(t, err, "commit of 3 edges: unexpected EOF")
 }
 

@@ -53,6 +53,15 @@ func start(tb testing.TB, edges store.Edges, engine tiers.Engine, instance int) 
 	return s
 }
 
+// closeService stops an instance as a deployment would.
+func closeService(ctx context.Context, s likes.Service) error {
+	instance, ok := s.(*tier1.Service)
+	if !ok {
+		return fmt.Errorf("a %T in a cluster of tier 1", s)
+	}
+	return instance.Close(ctx)
+}
+
 func migrate(ctx context.Context, dsn string) error {
 	_, err := postgres.SchemaUp(ctx, dsn)
 	return err
@@ -78,7 +87,7 @@ func onPostgres() tiertest.Harness {
 			c.Services = append(c.Services, instance(i))
 		}
 		c.Restart = func(ctx context.Context, i int) (likes.Service, error) {
-			if err := c.Services[i].(*tier1.Service).Close(ctx); err != nil {
+			if err := closeService(ctx, c.Services[i]); err != nil {
 				return nil, err
 			}
 			return instance(i), nil
@@ -125,7 +134,7 @@ func onSQLite() tiertest.Harness {
 			c.Services = append(c.Services, s)
 		}
 		c.Restart = func(ctx context.Context, i int) (likes.Service, error) {
-			if err := c.Services[i].(*tier1.Service).Close(ctx); err != nil {
+			if err := closeService(ctx, c.Services[i]); err != nil {
 				return nil, err
 			}
 			s := start(tb, db, tiers.SQLite, i)

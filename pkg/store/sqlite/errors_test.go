@@ -52,7 +52,7 @@ func TestSchema(t *testing.T) {
 func TestNewerSchemaIsRefused(t *testing.T) {
 	r := newRaw(t)
 	commit(t, r.Store, like(1, 1))
-	require.NoError(t, r.Store.Close())
+	require.NoError(t, r.Close())
 	require.NoError(t, r.Exec(t.Context(), "insert into likectl_schema (version_id, is_applied) values (99, 1)"))
 	_, err := sqlite.Open(t.Context(), r.path)
 	require.ErrorIs(t, err, likes.ErrUnavailable)
