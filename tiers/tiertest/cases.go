@@ -250,11 +250,11 @@ func case26(e *env) {
 func case32(e *env) {
 	item := e.item()
 	gs := edges(item, e.users(64)...)
-	stop := e.whileToggling(gs)
-	for range 20 { // the storm also has readers
-		e.likers(item, 10)
-	}
-	require.NoError(e, stop())
+	e.whileToggling(gs, func() {
+		for range 20 { // the storm also has readers
+			e.likers(item, 10)
+		}
+	})
 	e.agree(item, gs)
 }
 

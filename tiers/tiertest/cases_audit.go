@@ -57,20 +57,21 @@ func case73(e *env) {
 	gs := edges(item, e.users(64)...)
 	e.bulk(mutations(set, gs...))
 	e.settle()
-	stop := e.whileToggling(gs)
-	for n := range repairs {
-		if n%20 == 0 {
-			require.NoError(e, e.Drift(e.Context(), keyOf(item), off))
+	e.whileToggling(gs, func() {
+		for n := range repairs {
+			drifted := n%20 == 0
+			if drifted {
+				require.NoError(e, e.Drift(e.Context(), keyOf(item), off))
+			}
+			d, err := e.Auditor.Repair(e.Context(), keyOf(item))
+			require.NoError(e, err)
+			if drifted {
+				require.Equal(e, int64(off), d.Stored-d.Edges, "a repair measures the drift and nothing else")
+			} else {
+				require.Equal(e, d.Edges, d.Stored, "a drift came from nowhere or was repaired twice")
+			}
 		}
-		d, err := e.Auditor.Repair(e.Context(), keyOf(item))
-		require.NoError(e, err)
-		if n%20 == 0 {
-			require.Equal(e, int64(off), d.Stored-d.Edges, "a repair measures the drift and nothing else")
-		} else {
-			require.Equal(e, d.Edges, d.Stored, "a drift came from nowhere or was repaired twice")
-		}
-	}
-	require.NoError(e, stop())
+	})
 	e.agree(item, gs)
 	require.Empty(e, e.drifts(item))
 }

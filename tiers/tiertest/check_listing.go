@@ -2,6 +2,7 @@ package tiertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -100,22 +101,25 @@ func checkWalk(e *env, stable, limit int) {
 	}
 	e.bulk(mutations(set, edges(item, stay...)...))
 	e.settle()
-	stop := e.whileToggling(edges(item, toggle...))
-	for range 3 {
-		got := e.likers(item, limit)
-		require.True(e, slices.IsSorted(got), "ascending")
-		require.Len(e, slices.Compact(slices.Clone(got)), len(got), "somebody appears twice")
-		got = slices.DeleteFunc(got, func(u likes.UserID) bool { return !slices.Contains(stay, u) })
-		require.Equal(e, stay, got)
-	}
-	require.NoError(e, stop())
+	e.whileToggling(edges(item, toggle...), func() {
+		for range 3 {
+			got := e.likers(item, limit)
+			require.True(e, slices.IsSorted(got), "ascending")
+			require.Len(e, slices.Compact(slices.Clone(got)), len(got), "somebody appears twice")
+			got = slices.DeleteFunc(got, func(u likes.UserID) bool {
+				_, stays := slices.BinarySearch(stay, u)
+				return !stays
+			})
+			require.Equal(e, stay, got)
+		}
+	})
 	e.bulk(mutations(clr, edges(item, toggle...)...))
 	e.exact(item, stay, toggle[0])
 }
 
-// whileToggling likes and unlikes random edges until stop, which returns the
-// first error.
-func (e *env) whileToggling(gs []likes.Edge) (stop func() error) {
+// whileToggling runs the body while random edges are liked and unliked.
+func (e *env) whileToggling(gs []likes.Edge, body func()) {
+	e.Helper()
 	const writers = 4
 	ctx, cancel := context.WithCancel(e.Context())
 	errs := make(chan error, writers)
@@ -134,16 +138,15 @@ func (e *env) whileToggling(gs []likes.Edge) (stop func() error) {
 			errs <- nil
 		}()
 	}
-	return func() error {
+	var failed []error
+	defer func() { require.NoError(e, errors.Join(failed...)) }()
+	defer func() { // also when the body gives up
 		cancel()
-		var first error
 		for range writers {
-			if err := <-errs; first == nil {
-				first = err
-			}
+			failed = append(failed, <-errs)
 		}
-		return first
-	}
+	}()
+	body()
 }
 
 func checkLikedByWalk(e *env) {
@@ -156,20 +159,20 @@ func checkLikedByWalk(e *env) {
 	}
 	e.bulk(mutations(set, stay...))
 	e.settle()
-	stop := e.whileToggling(toggle)
-	for range 3 {
-		got, err := e.likedBy(user, 7)
-		require.NoError(e, err)
-		seen := map[likes.Item]int{}
-		for _, item := range got {
-			seen[item]++
-			require.Equal(e, 1, seen[item], "%v appears twice", item)
+	e.whileToggling(toggle, func() {
+		for range 3 {
+			got, err := e.likedBy(user, 7)
+			require.NoError(e, err)
+			seen := map[likes.Item]int{}
+			for _, item := range got {
+				seen[item]++
+				require.Equal(e, 1, seen[item], "%v appears twice", item)
+			}
+			for _, g := range stay {
+				require.Equal(e, 1, seen[g.Item], "%v is missing", g.Item)
+			}
 		}
-		for _, g := range stay {
-			require.Equal(e, 1, seen[g.Item], "%v is missing", g.Item)
-		}
-	}
-	require.NoError(e, stop())
+	})
 }
 
 func checkForeignCursor(e *env) {

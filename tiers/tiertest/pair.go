@@ -183,7 +183,7 @@ func (p *pair) counts(instance int) error {
 	want := p.oracle.Counts(p.e.Context(), likes.Likes, p.items, nil)
 	for i := range p.items {
 		if got[i].Err != nil || got[i].N != want[i].N {
-			return fmt.Errorf("instance %d: count of i%d is %d (%w), the oracle has %d", instance, i+1, got[i].N, got[i].Err, want[i].N)
+			return fmt.Errorf("instance %d: count of i%d is %d (%v), the oracle has %d", instance, i+1, got[i].N, got[i].Err, want[i].N)
 		}
 	}
 	return nil
@@ -194,7 +194,7 @@ func (p *pair) has(instance, user int) error {
 	want := p.oracle.Has(p.e.Context(), likes.Likes, p.users[user], p.items, nil)
 	for i := range p.items {
 		if got[i].Err != nil || got[i].Liked != want[i].Liked {
-			return fmt.Errorf("instance %d: u%d likes i%d is %v (%w), the oracle has %v", instance, user+1, i+1, got[i].Liked, got[i].Err, want[i].Liked)
+			return fmt.Errorf("instance %d: u%d likes i%d is %v (%v), the oracle has %v", instance, user+1, i+1, got[i].Liked, got[i].Err, want[i].Liked)
 		}
 	}
 	return nil
@@ -204,7 +204,7 @@ func (p *pair) likers(instance, item int) error {
 	got, err := walkLikers(p.e.Context(), p.e.Services[instance], p.items[item], 2)
 	want, _ := walkLikers(p.e.Context(), p.oracle, p.items[item], likes.MaxPage)
 	if err != nil || !slices.Equal(got, want) {
-		return fmt.Errorf("instance %d: likers of i%d are %v (%w), the oracle has %v", instance, item+1, got, err, want)
+		return fmt.Errorf("instance %d: likers of i%d are %v (%v), the oracle has %v", instance, item+1, got, err, want)
 	}
 	return nil
 }
@@ -215,7 +215,7 @@ func (p *pair) likedBy(instance, user int) error {
 	want, _, _ := p.oracle.LikedBy(ctx, likes.Likes, u, "", likes.MaxPage)
 	same := slices.EqualFunc(got, want, func(a, b likes.Member) bool { return a.Edge == b.Edge })
 	if err != nil || !same {
-		return fmt.Errorf("instance %d: u%d likes %v (%w), the oracle has %v", instance, user+1, got, err, want)
+		return fmt.Errorf("instance %d: u%d likes %v (%v), the oracle has %v", instance, user+1, got, err, want)
 	}
 	return nil
 }
