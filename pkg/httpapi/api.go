@@ -1,0 +1,182 @@
+package httpapi
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"likectl/pkg/auth"
+	"likectl/pkg/likes"
+	"likectl/pkg/version"
+)
+
+// Verifier says who a bearer token belongs to. Its errors are those of pkg/auth.
+type Verifier interface {
+	Verify(token string) (auth.Identity, error)
+}
+
+var _ Verifier = (*auth.Authority)(nil)
+
+// Observer is told of every answered request. The route is a pattern, never a
+// path, so the number of routes is bounded.
+type Observer interface {
+	Request(route string, status int, took time.Duration)
+}
+
+// Limits bound one request.
+type Limits struct {
+	// MaxBody is the largest body in bytes.
+	MaxBody int64
+	// RequestTimeout is the time for a request once its body has been read.
+	RequestTimeout time.Duration
+}
+
+// DefaultLimits returns the limits unless configured otherwise. 1 MiB holds the
+// largest batch, 1000 operations of about 150 bytes, several times over.
+func DefaultLimits() Limits { return Limits{MaxBody: 1 << 20, RequestTimeout: 5 * time.Second} }
+
+// Config is what the API is made of. Only Observer may be nil.
+type Config struct {
+	Service  likes.Service
+	Auth     Verifier
+	Versions *version.Codec
+	Types    likes.ItemTypes
+	Health   *Health
+	Limits   Limits
+	Observer Observer
+	Logger   *slog.Logger
+}
+
+// API is the handler of the public listener.
+type API struct {
+	cfg      Config
+	contract likes.Contract
+	mux      *http.ServeMux
+	ids      requestIDs
+	calls    sync.Pool // of *call
+}
+
+var _ http.Handler = (*API)(nil)
+
+// access says whose token a route needs.
+type access uint8
+
+const (
+	public access = iota
+	caller
+	service
+)
+
+// route is one method of one path.
+type route struct {
+	method, path string
+	access       access
+	body         bool
+	serve        func(context.Context, *call) error
+}
+
+// New returns the API, or ErrInvalid that names a limit out of range.
+func New(cfg Config) (*API, error) {
+	switch {
+	case cfg.Limits.MaxBody < 1:
+		return nil, likes.Errorf(likes.ErrInvalid, "max body %d, want at least 1 byte", cfg.Limits.MaxBody)
+	case cfg.Limits.RequestTimeout <= 0:
+		return nil, likes.Errorf(likes.ErrInvalid, "request timeout %v, want more than 0", cfg.Limits.RequestTimeout)
+	}
+	a := &API{cfg: cfg, contract: cfg.Service.Contract(), mux: http.NewServeMux(), ids: newRequestIDs()}
+	a.calls.New = func() any { return &call{api: a} }
+	a.register([]route{
+		{"POST", "/v1/like", caller, true, a.mutate(likes.Set)},
+		{"DELETE", "/v1/like", caller, true, a.mutate(likes.Clear)},
+		{"GET", "/v1/count", public, false, a.count},
+		{"GET", "/v1/counts", public, false, a.counts},
+		{"POST", "/v1/counts", public, true, a.counts},
+		{"GET", "/v1/has_liked", caller, false, a.hasLiked},
+		{"POST", "/v1/has_liked", caller, true, a.hasLiked},
+		{"GET", "/v1/likers", caller, false, a.likers},
+		{"POST", "/v1/likes:batch", service, true, a.batch},
+	})
+	return a, nil
+}
+
+// register adds the routes, a 405 for the other methods of their paths, the
+// health checks and a 404 for all the rest.
+func (a *API) register(routes []route) {
+	allow := map[string][]string{}
+	for _, r := range routes {
+		pattern := r.method + " " + r.path
+		a.mux.HandleFunc(pattern, func(w http.ResponseWriter, req *http.Request) { a.serve(w, req, pattern, &r) })
+		allow[r.path] = append(allow[r.path], r.method)
+		if r.method == http.MethodGet {
+			allow[r.path] = append(allow[r.path], http.MethodHead)
+		}
+	}
+	a.cfg.Health.register(a.mux)
+	allow["/healthz"] = []string{http.MethodGet, http.MethodHead}
+	allow["/readyz"] = allow["/healthz"]
+	for path, methods := range allow {
+		wrong := refuse(&problemError{kind: errMethod, allow: strings.Join(methods, ", ")})
+		a.mux.HandleFunc(path, func(w http.ResponseWriter, req *http.Request) { a.serve(w, req, path, wrong) })
+	}
+	a.mux.HandleFunc("/", a.notFound)
+}
+
+// refuse returns a route that answers an error.
+func refuse(err error) *route {
+	return &route{serve: func(context.Context, *call) error { return err }}
+}
+
+func (a *API) notFound(w http.ResponseWriter, r *http.Request) {
+	a.serve(w, r, "other", refuse(errRoute))
+}
+
+// ServeHTTP answers a request. A path with empty or dotted segments is unknown:
+// the mux would answer it with a redirect that no client of an API follows.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if p := r.URL.Path; strings.Contains(p, "//") || strings.Contains(p, "/.") {
+		a.notFound(w, r)
+		return
+	}
+	a.mux.ServeHTTP(w, r)
+}
+
+// serve runs a request from its first check to the last byte of its answer.
+func (a *API) serve(w http.ResponseWriter, r *http.Request, name string, rt *route) {
+	start := time.Now()
+	c, _ := a.calls.Get().(*call)
+	c.begin(w, r, name)
+	defer func() {
+		if p := recover(); p != nil {
+			c.recovered(p)
+		}
+		if a.cfg.Observer != nil {
+			a.cfg.Observer.Request(name, c.status, time.Since(start))
+		}
+		c.release()
+	}()
+	c.answer(a.run(c, rt))
+}
+
+// run checks what is common to all routes, in the order of cost: who calls, what
+// he sends, what he has seen.
+func (a *API) run(c *call, rt *route) error {
+	if err := c.authorise(rt.access); err != nil {
+		return err
+	}
+	if rt.body {
+		if c.r.URL.RawQuery != "" {
+			return likes.Errorf(likes.ErrInvalid, "query: none is read here, everything belongs in the body")
+		}
+		if err := c.readBody(a.cfg.Limits.MaxBody); err != nil {
+			return err
+		}
+	}
+	// The time is the service's alone: how long a client may take to send its
+	// body is the server's ReadTimeout.
+	ctx, cancel := context.WithTimeout(c.r.Context(), a.cfg.Limits.RequestTimeout)
+	defer cancel()
+	return rt.serve(ctx, c)
+}

@@ -1,0 +1,253 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"likectl/pkg/auth"
+	"likectl/pkg/likes"
+)
+
+// call is one request on its way through the API. Calls are pooled for the sake
+// of their two buffers; whatever is handed to the service is allocated anew,
+// since a batcher may hold it for longer than the call lasts.
+type call struct {
+	api    *API
+	w      http.ResponseWriter
+	r      *http.Request
+	route  string
+	id     string
+	caller auth.Identity
+
+	in  []byte // the body
+	out []byte // the answer
+
+	status int
+	cache  []string // Cache-Control
+	vary   []string
+	like   string // Like-Version
+	stale  bool
+}
+
+// maxPooled is the largest buffer that is kept for the next call, so that a few
+// large bodies do not become the process's resting size.
+const maxPooled = 64 << 10
+
+// Header values that never change; net/http only reads them.
+var (
+	jsonType    = []string{"application/json"}
+	problemType = []string{"application/problem+json"}
+	noSniff     = []string{"nosniff"}
+	closing     = []string{"close"}
+	staleData   = []string{"true"}
+	noStore     = []string{"no-store"}
+	private     = []string{"private, no-store"}
+	// Shared caches may answer for a second, for one more while they fetch, and
+	// for a minute while the service is away.
+	shared = []string{"public, s-maxage=1, stale-while-revalidate=1, stale-if-error=60"}
+	// A cache must not answer a client that asks for a version it has not seen.
+	varyMinVersion = []string{"Like-Min-Version"}
+)
+
+func (c *call) begin(w http.ResponseWriter, r *http.Request, route string) {
+	*c = call{api: c.api, w: w, r: r, route: route, in: c.in[:0], out: c.out[:0], status: http.StatusOK, cache: private}
+	c.id = c.api.ids.of(r)
+}
+
+func (c *call) release() {
+	if cap(c.in) > maxPooled {
+		c.in = nil
+	}
+	if cap(c.out) > maxPooled {
+		c.out = nil
+	}
+	*c = call{api: c.api, in: c.in, out: c.out}
+	c.api.calls.Put(c)
+}
+
+// authorise finds out who calls, where the route asks for it.
+func (c *call) authorise(a access) error {
+	if a == public {
+		return nil
+	}
+	token, err := auth.Bearer(c.r.Header["Authorization"])
+	if err != nil {
+		return err
+	}
+	if c.caller, err = c.api.cfg.Auth.Verify(token); err != nil {
+		return err
+	}
+	if a == service && c.caller.Scope < auth.Service {
+		return errScope
+	}
+	return nil
+}
+
+// actor returns the user that the call acts for: the token's own, or the one
+// that a service names.
+func (c *call) actor(named likes.UserID) (likes.UserID, error) {
+	switch {
+	case c.caller.Scope >= auth.Service && named == 0:
+		return 0, likes.Errorf(likes.ErrInvalid, "user_id: missing: a %s token acts for the user it names", c.caller.Scope)
+	case c.caller.Scope >= auth.Service:
+		return named, nil
+	case named != 0:
+		return 0, likes.Errorf(likes.ErrInvalid, "user_id: not allowed here: the user is the token's own")
+	default:
+		return c.caller.User, nil
+	}
+}
+
+// readBody reads the body into c.in.
+func (c *call) readBody(limit int64) error {
+	if err := checkMedia(c.r.Header); err != nil {
+		return err
+	}
+	if c.r.ContentLength > limit {
+		return c.tooLarge(limit)
+	}
+	if want := int(c.r.ContentLength) + 1; want > cap(c.in) { // one more, to see the end
+		c.in = make([]byte, 0, min(max(want, 512), maxPooled))
+	}
+	for {
+		if len(c.in) == cap(c.in) {
+			c.in = append(c.in, 0)[:len(c.in)]
+		}
+		n, err := c.r.Body.Read(c.in[len(c.in):cap(c.in)])
+		c.in = c.in[:len(c.in)+n]
+		switch {
+		case int64(len(c.in)) > limit:
+			return c.tooLarge(limit)
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			c.w.Header()["Connection"] = closing
+			return errSlow
+		case err != nil:
+			c.w.Header()["Connection"] = closing
+			return likes.Errorf(likes.ErrInvalid, "body: it broke off after %d bytes", len(c.in))
+		}
+	}
+}
+
+// tooLarge refuses the body and the rest of it with its connection.
+func (c *call) tooLarge(limit int64) error {
+	c.w.Header()["Connection"] = closing
+	return &problemError{kind: errTooLarge, detail: fmt.Sprintf("the body has more than %d bytes", limit)}
+}
+
+// checkMedia accepts JSON in UTF-8, and bodies that do not say what they are.
+func checkMedia(h http.Header) error {
+	if e := h["Content-Encoding"]; len(e) > 0 && !strings.EqualFold(e[0], "identity") {
+		return &problemError{kind: errMedia, detail: "content-encoding is not supported: send the body as it is"}
+	}
+	values := h["Content-Type"]
+	if len(values) == 0 || len(values) == 1 && values[0] == "application/json" {
+		return nil
+	}
+	if len(values) == 1 {
+		media, params, err := mime.ParseMediaType(values[0])
+		charset := params["charset"]
+		if err == nil && media == "application/json" && (charset == "" || strings.EqualFold(charset, "utf-8")) {
+			return nil
+		}
+	}
+	return errMedia
+}
+
+// maxVersions is the number of version tokens that a request may carry.
+const maxVersions = 16
+
+// versions decodes the version tokens in the named headers. Each may be repeated
+// or hold a list.
+func (c *call) versions(headers ...string) ([]likes.Version, error) {
+	var seen []likes.Version
+	for _, name := range headers {
+		for _, value := range c.r.Header[name] {
+			for token := range strings.SplitSeq(value, ",") {
+				v, err := c.api.cfg.Versions.Decode(strings.TrimSpace(token))
+				if err != nil {
+					return nil, likes.Errorf(likes.ErrInvalid, "header %s: %w", name, err)
+				}
+				if seen = append(seen, v); len(seen) > maxVersions {
+					return nil, likes.Errorf(likes.ErrInvalid, "header %s: more than %d version tokens", name, maxVersions)
+				}
+			}
+		}
+	}
+	return seen, nil
+}
+
+// seen returns the versions that a read must include.
+func (c *call) seen() ([]likes.Version, error) { return c.versions("Like-Min-Version") }
+
+// after returns the clock that a write must be later than.
+func (c *call) after() (likes.Clock, error) {
+	seen, err := c.versions("Like-Version", "Like-Min-Version")
+	var clock likes.Clock
+	for _, v := range seen {
+		clock = max(clock, v.Clock)
+	}
+	return clock, err
+}
+
+// answer writes what is in c.out, or the problem.
+func (c *call) answer(err error) {
+	h := c.w.Header()
+	h["Content-Type"] = jsonType
+	if err != nil {
+		h["Content-Type"] = problemType
+		c.problem(h, err)
+	}
+	values := new([3]string) // one allocation for three headers
+	values[0], values[1] = c.id, strconv.Itoa(len(c.out))
+	h["X-Request-Id"], h["Content-Length"] = values[0:1:1], values[1:2:2]
+	if c.like != "" {
+		values[2] = c.like
+		h["Like-Version"] = values[2:3:3]
+	}
+	h["X-Content-Type-Options"], h["Cache-Control"] = noSniff, c.cache
+	if c.vary != nil {
+		h["Vary"] = c.vary
+	}
+	if c.stale {
+		h["X-Stale-Data"] = staleData
+	}
+	c.w.WriteHeader(c.status)
+	if _, err := c.w.Write(c.out); err != nil {
+		c.api.cfg.Logger.Debug("answer not sent", "request_id", c.id, "route", c.route, "error", err)
+	}
+}
+
+// recovered answers a request whose handler panicked. Answers are written in one
+// piece at the end, so nothing has been sent yet, unless sending itself failed.
+func (c *call) recovered(p any) {
+	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(p)
+	}
+	c.answer(fmt.Errorf("%w: %v\n%s", errPanic, p, debug.Stack()))
+}
+
+// log tells the operator what the client is not told.
+func (c *call) log(row *row, err error) {
+	level := slog.LevelWarn
+	switch {
+	case row.status < 500:
+		return
+	case row.status == http.StatusInternalServerError:
+		level = slog.LevelError
+	case errors.Is(err, likes.ErrOverloaded), errors.Is(err, likes.ErrNotYet):
+		level = slog.LevelDebug // the metrics count them; a line each would add to the load
+	}
+	c.api.cfg.Logger.Log(context.WithoutCancel(c.r.Context()), level, "request failed",
+		"request_id", c.id, "route", c.route, "status", row.status, "code", row.code, "error", err)
+}

@@ -1,0 +1,34 @@
+// Package httpapi is the service over HTTP.
+//
+//	POST   /v1/like         like an item            token
+//	DELETE /v1/like         take the like back      token
+//	GET    /v1/count        count of one item       public
+//	GET    /v1/counts       counts of many items    public
+//	POST   /v1/counts       the same                public
+//	GET    /v1/has_liked    what the user likes     token
+//	POST   /v1/has_liked    the same                token
+//	GET    /v1/likers       who likes an item       token
+//	POST   /v1/likes:batch  up to 1000 operations   service token
+//	GET    /healthz         the process is alive
+//	GET    /readyz          every dependency answers
+//
+// What holds for all of them:
+//
+// A request is refused as a whole, with the field or entry that is wrong, before
+// any store is asked: there is no half-read input. JSON is read by a tokenizer of
+// our own (see [decoder]) that is stricter than encoding/json: no unknown, no
+// repeated member, nothing behind the value, no nesting beyond what a body has.
+//
+// The user is who the token says. A service token names the user of each call
+// instead, in user_id.
+//
+// Counts are public, and a token sent along is ignored, so that shared caches may
+// keep them; everything personal is "private, no-store". A GET changes nothing.
+//
+// A failure of a store is a 503 that says whether something may have been
+// applied, or an entry's own error beside the entries that succeeded: never a 0
+// or a "no". The one table of errors is in errors.go.
+//
+// An absent Content-Type is taken as JSON; any other than application/json in
+// UTF-8 is refused.
+package httpapi

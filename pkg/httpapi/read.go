@@ -1,0 +1,315 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"likectl/pkg/likes"
+)
+
+// count answers GET /v1/count.
+func (a *API) count(ctx context.Context, c *call) error {
+	q, err := parseQuery(c.r.URL.RawQuery, "item_id", "item_type", "type", "counter_types")
+	if err != nil {
+		return err
+	}
+	item, err := q.item(&a.cfg.Types)
+	if err != nil {
+		return err
+	}
+	counters, err := q.counters()
+	if err != nil {
+		return err
+	}
+	seen, err := c.seen()
+	if err != nil {
+		return err
+	}
+	counters = orLikes(counters)
+	totals := a.totals(ctx, counters, []likes.Item{item}, seen)
+	if err := totals.err(0); err != nil {
+		return err
+	}
+	c.cache, c.vary = shared, varyMinVersion
+	b := appendID(append(c.out, `{"item_id":`...), item.ID)
+	b = append(append(b, `,"item_type":"`...), a.cfg.Types.Name(item.Type)...)
+	b = totals.append(append(b, `","counts":`...), 0)
+	c.out = append(totals.appendOrigin(b, c), '}')
+	return nil
+}
+
+// counts answers GET and POST /v1/counts.
+func (a *API) counts(ctx context.Context, c *call) error {
+	start := time.Now()
+	body, err := a.countsInput(c)
+	if err != nil {
+		return err
+	}
+	seen, err := c.seen()
+	if err != nil {
+		return err
+	}
+	items := unique(body.items)
+	totals := a.totals(ctx, orLikes(body.counters), items, seen)
+	c.cache = noStore
+	b, err := appendKeyed(c, `{"counts":{`, len(items),
+		func(b []byte, i int) []byte { return a.appendItemKey(b, items[i]) },
+		totals.append, totals.err)
+	if err != nil {
+		return err
+	}
+	b = totals.appendOrigin(b, c)
+	b = strconv.AppendInt(append(b, `,"took_ms":`...), time.Since(start).Milliseconds(), 10)
+	c.out = append(b, '}')
+	return nil
+}
+
+func (a *API) countsInput(c *call) (countsBody, error) {
+	if c.r.Method == http.MethodPost {
+		d := decoder{b: c.in, types: &a.cfg.Types}
+		return d.counts()
+	}
+	q, err := parseQuery(c.r.URL.RawQuery, "item_ids", "item_type", "type", "counter_types")
+	if err != nil {
+		return countsBody{}, err
+	}
+	items, err := q.items(&a.cfg.Types)
+	if err != nil {
+		return countsBody{}, err
+	}
+	counters, err := q.counters()
+	return countsBody{items: items, counters: counters}, err
+}
+
+// totals are the counts of items in several counters.
+type totals struct {
+	counters []likes.Counter
+	counts   [][]likes.Count // by counter, then by item
+}
+
+func (a *API) totals(ctx context.Context, counters []likes.Counter, items []likes.Item, seen []likes.Version) totals {
+	t := totals{counters: counters, counts: make([][]likes.Count, len(counters))}
+	for i, counter := range counters {
+		t.counts[i] = a.cfg.Service.Counts(ctx, counter, items, seen)
+	}
+	return t
+}
+
+// err returns the first error of an item: an item with one has no counts at all.
+func (t totals) err(item int) error {
+	for _, counts := range t.counts {
+		if err := counts[item].Err; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// append appends the counts of an item.
+func (t totals) append(b []byte, item int) []byte {
+	for i, counter := range t.counters {
+		open := byte(',')
+		if i == 0 {
+			open = '{'
+		}
+		b = append(append(append(b, open, '"'), counter.String()...), `":`...)
+		b = strconv.AppendInt(b, t.counts[i][item].N, 10)
+	}
+	return append(b, '}')
+}
+
+// appendOrigin appends where the counts come from and how old the oldest is.
+func (t totals) appendOrigin(b []byte, c *call) []byte {
+	var oldest time.Time
+	cached := false
+	for _, counts := range t.counts {
+		for _, n := range counts {
+			if n.Err != nil {
+				continue
+			}
+			cached = cached || n.Source != likes.FromStore
+			c.stale = c.stale || n.Source == likes.FromStale
+			if oldest.IsZero() || n.AsOf.Before(oldest) {
+				oldest = n.AsOf
+			}
+		}
+	}
+	b = appendBool(append(b, ','), "cached", cached)
+	if !oldest.IsZero() {
+		b = appendTime(append(b, `,"as_of":`...), oldest)
+	}
+	return b
+}
+
+// hasLiked answers GET and POST /v1/has_liked.
+func (a *API) hasLiked(ctx context.Context, c *call) error {
+	body, err := a.hasInput(c)
+	if err != nil {
+		return err
+	}
+	user, err := c.actor(body.user)
+	if err != nil {
+		return err
+	}
+	seen, err := c.seen()
+	if err != nil {
+		return err
+	}
+	if body.counter == 0 {
+		body.counter = likes.Likes
+	}
+	items := unique(body.items)
+	members := a.cfg.Service.Has(ctx, body.counter, user, items, seen)
+	b, err := appendKeyed(c, `{"liked":{`, len(items),
+		func(b []byte, i int) []byte { return appendID(b, items[i].ID) },
+		func(b []byte, i int) []byte { return strconv.AppendBool(b, members[i].Liked) },
+		func(i int) error { return members[i].Err })
+	if err != nil {
+		return err
+	}
+	c.out = append(b, '}')
+	return nil
+}
+
+func (a *API) hasInput(c *call) (hasBody, error) {
+	if c.r.Method == http.MethodPost {
+		d := decoder{b: c.in, types: &a.cfg.Types}
+		return d.has()
+	}
+	q, err := parseQuery(c.r.URL.RawQuery, "item_ids", "item_type", "type", "user_id", "counter")
+	if err != nil {
+		return hasBody{}, err
+	}
+	items, err := q.items(&a.cfg.Types)
+	if err != nil {
+		return hasBody{}, err
+	}
+	user, err := q.id("user_id", false)
+	if err != nil {
+		return hasBody{}, err
+	}
+	counter, err := q.counter()
+	return hasBody{items: items, user: likes.UserID(user), counter: counter}, err
+}
+
+// defaultPage is the number of likers in a page unless the client says.
+const defaultPage = 100
+
+// maxCursor is the longest cursor that is looked at.
+const maxCursor = 1024
+
+// likers answers GET /v1/likers. It takes version tokens like every read, but
+// needs none: where edges lag, the contract says by how much.
+func (a *API) likers(ctx context.Context, c *call) error {
+	q, err := parseQuery(c.r.URL.RawQuery, "item_id", "item_type", "type", "counter", "cursor", "limit")
+	if err != nil {
+		return err
+	}
+	item, err := q.item(&a.cfg.Types)
+	if err != nil {
+		return err
+	}
+	counter, err := q.counter()
+	if err != nil {
+		return err
+	}
+	limit, err := q.id("limit", false)
+	switch {
+	case err != nil || limit > likes.MaxPage:
+		return likes.Errorf(likes.ErrInvalid, "limit: want 1 to %d", likes.MaxPage)
+	case limit == 0:
+		limit = defaultPage
+	}
+	cur, _ := q.get("cursor")
+	if len(cur) > maxCursor {
+		return likes.Errorf(likes.ErrInvalid, "cursor: longer than %d characters", maxCursor)
+	}
+	if _, err := c.seen(); err != nil {
+		return err
+	}
+	page, next, err := a.cfg.Service.Likers(ctx, counter, item, likes.Cursor(cur), int(limit))
+	if err != nil {
+		return err
+	}
+	b := append(c.out, `{"likers":[`...)
+	for i, m := range page {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendID(append(b, `{"user_id":`...), m.Edge.User)
+		b = appendTime(append(b, `,"liked_at":`...), m.LikedAt)
+		b = append(b, '}')
+	}
+	c.out = append(appendString(append(b, `],"next_cursor":`...), string(next)), '}')
+	return nil
+}
+
+// appendKeyed appends n entries as members of an object that has been opened by
+// head and closes it; entries with an error are left out of it and put into a
+// sibling "errors". If all of them failed by the service's fault it returns the
+// error of the whole.
+func appendKeyed(c *call, head string, n int, key, value func([]byte, int) []byte, errOf func(int) error) ([]byte, error) {
+	var failed failures
+	b := append(c.out, head...)
+	for i := range n {
+		if err := errOf(i); err != nil {
+			failed.add(err)
+			continue
+		}
+		if i > failed.n {
+			b = append(b, ',')
+		}
+		b = value(append(key(b, i), ':'), i)
+	}
+	b = append(b, '}')
+	if failed.n == 0 {
+		return b, nil
+	}
+	b = append(b, `,"errors":{`...)
+	first := true
+	for i := range n {
+		if err := errOf(i); err != nil {
+			if !first {
+				b = append(b, ',')
+			}
+			first = false
+			b = appendEntryError(append(key(b, i), ':'), err)
+		}
+	}
+	return append(b, '}'), failed.of(c, n)
+}
+
+// unique returns the items without repeats, in their order: an object has each
+// key once, and a store need not be asked twice.
+func unique(items []likes.Item) []likes.Item {
+	const few = 16 // below, looking at all is cheaper than a map
+	out := items[:0]
+	if len(items) <= few {
+		for _, item := range items {
+			if !slices.Contains(out, item) {
+				out = append(out, item)
+			}
+		}
+		return out
+	}
+	known := make(map[likes.Item]struct{}, len(items))
+	for _, item := range items {
+		if _, ok := known[item]; !ok {
+			known[item] = struct{}{}
+			out = append(out, item)
+		}
+	}
+	return out
+}
+
+// orLikes returns the counters without repeats, likes if there are none.
+func orLikes(cs []likes.Counter) []likes.Counter {
+	if len(cs) == 0 {
+		return []likes.Counter{likes.Likes}
+	}
+	slices.Sort(cs)
+	return slices.Compact(cs)
+}
