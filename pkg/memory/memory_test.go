@@ -25,3 +25,8 @@ func TestContract(t *testing.T) { tiertest.Run(t, harness()) }
 func TestMetamorphic(t *testing.T) { tiertest.Metamorphic(t, harness()) }
 
 func TestConcurrent(t *testing.T) { tiertest.Concurrent(t, harness()) }
+
+func TestFirstLikes(t *testing.T) {
+	s := memory.New()
+	tiertest.FirstLikes(t, s, s, 500, nil)
+}

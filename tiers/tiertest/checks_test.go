@@ -164,11 +164,13 @@ func TestCheckEdges(t *testing.T) {
 func TestCheckLast(t *testing.T) {
 	g := like(1, 0, 0).Edge
 	events := []Event{like(1, 1, 2), unlike(1, 3, 4)}
-	require.NoError(t, CheckLast(events, map[likes.Edge]bool{g: false}))
-	require.ErrorContains(t, CheckLast(events, map[likes.Edge]bool{g: true}), "lost")
+	require.Empty(t, CheckLast(events, map[likes.Edge]bool{g: false}))
+	require.ErrorContains(t, CheckLast(events, map[likes.Edge]bool{g: true})[g], "lost")
 	events = append(events, uncertain(like(1, 5, open)))
-	require.NoError(t, CheckLast(events, map[likes.Edge]bool{g: true}))
-	require.NoError(t, CheckLast(events, map[likes.Edge]bool{g: false}))
+	require.Empty(t, CheckLast(events, map[likes.Edge]bool{g: true}))
+	require.Empty(t, CheckLast(events, map[likes.Edge]bool{g: false}))
+	events = append(events, like(1, 7, 8))
+	require.Len(t, CheckLast(events, map[likes.Edge]bool{g: false}), 1)
 }
 
 func TestCheckVersions(t *testing.T) {
@@ -197,7 +199,9 @@ func TestHistory(t *testing.T) {
 	acked, inFlight := h.Load()
 	require.Equal(t, []int{1, 0}, []int{acked, inFlight})
 	require.Equal(t, int64(open), h.Events()[1].Return)
-	h.Barrier()
+	h.Barrier(func(client int) bool { return client == 2 })
+	require.Equal(t, int64(open), h.Events()[1].Return, "somebody else's barrier")
+	h.Barrier(func(client int) bool { return client == 1 })
 	require.Less(t, h.Events()[1].Return, int64(open))
 	name, err := WriteFile(h.Events())
 	require.NoError(t, err)

@@ -73,8 +73,8 @@ func (h *History) Now() int64 { return int64(time.Since(h.began)) }
 // Begin marks a call as in flight and returns its beginning.
 func (h *History) Begin() int64 {
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.inFlight++
-	h.mu.Unlock()
 	return h.Now()
 }
 
@@ -99,16 +99,19 @@ func (h *History) End(events ...*Event) {
 	}
 }
 
-// Barrier states that no uncertain write answered so far can still take effect:
-// whatever could have carried it out is dead.
-func (h *History) Barrier() {
+// Barrier states that no uncertain write of these clients answered so far can
+// still take effect: whatever could have carried it out is dead.
+func (h *History) Barrier(of func(client int) bool) {
 	now := h.Now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, i := range h.unresolved {
-		h.events[i].Return = now
-	}
-	h.unresolved = h.unresolved[:0]
+	h.unresolved = slices.DeleteFunc(h.unresolved, func(i int) bool {
+		closed := of(h.events[i].Client)
+		if closed {
+			h.events[i].Return = now
+		}
+		return closed
+	})
 }
 
 // Load returns how many writes were acknowledged and how many calls are in

@@ -96,11 +96,11 @@ func describe(es []Event) string {
 	return b.String()
 }
 
-// CheckLast returns an error unless the final memberships fit what each edge's
-// only writer was answered: the last acknowledged operation, or an uncertain one
-// after it. Edges with several writers are left to [CheckEdges].
-func CheckLast(events []Event, final map[likes.Edge]bool) error {
-	var errs []error
+// CheckLast returns the edges whose state does not fit what their only writer was
+// answered: the last acknowledged operation, or an uncertain one after it. Edges
+// with several writers are left to [CheckEdges].
+func CheckLast(events []Event, state map[likes.Edge]bool) map[likes.Edge]error {
+	lost := map[likes.Edge]error{}
 	for g, es := range byEdge(events) {
 		es = slices.DeleteFunc(es, func(e Event) bool { return !e.write() })
 		if len(es) == 0 || slices.ContainsFunc(es, func(e Event) bool { return e.Client != es[0].Client }) {
@@ -113,9 +113,9 @@ func CheckLast(events []Event, final map[likes.Edge]bool) error {
 			}
 			possible[e.Kind == KindLike] = true
 		}
-		if liked, ok := final[g]; ok && !possible[liked] {
-			errs = append(errs, fmt.Errorf("an acknowledged operation on %v is lost: liked is %v after\n%s", g, liked, describe(es)))
+		if liked, ok := state[g]; ok && !possible[liked] {
+			lost[g] = fmt.Errorf("an acknowledged operation on %v is lost: liked is %v after\n%s", g, liked, describe(es))
 		}
 	}
-	return errors.Join(errs...)
+	return lost
 }
