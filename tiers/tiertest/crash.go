@@ -33,9 +33,10 @@ type CrashTarget struct {
 	// KillDB ends the database as kill -9 does and returns once it is gone;
 	// StartDB starts it and returns once it answers. Nil: it dies with likectl.
 	KillDB, StartDB func(ctx context.Context) error
-	// Quiesce returns once nothing that a dead likectl has sent can still be
-	// carried out: the database has none of its sessions. Nil: that is so.
-	Quiesce func(ctx context.Context) error
+	// Quiesce returns once nothing that the process which died last as that
+	// server has sent can still be carried out: the database has none of its
+	// sessions, which bear [AppName]. Nil: that is so at once.
+	Quiesce func(ctx context.Context, server int) error
 
 	// Kills and DBKills are how often likectl and the database are killed; 0: 20
 	// and, where KillDB is set, 5.
@@ -45,6 +46,9 @@ type CrashTarget struct {
 	// Staleness is the contract's bound for counts.
 	Staleness time.Duration
 }
+
+// AppName is the application_name of a server's sessions on Postgres.
+func AppName(server int) string { return fmt.Sprintf("likectl-crash-%d", server) }
 
 // Kill is what one kill met.
 type Kill struct {
@@ -203,13 +207,13 @@ func (c *crashRun) killServer(t *testing.T, n int) time.Duration {
 	t.Helper()
 	s := c.servers[n]
 	require.NoError(t, s.Kill())
-	s.gate.Lock() // its clients have seen their connections break
+	s.gate.Lock()                // its clients have seen their connections break
+	if c.target.Quiesce != nil { // before the successor has sessions of this name
+		require.NoError(t, c.target.Quiesce(t.Context(), n))
+	}
 	began := time.Now()
 	require.NoError(t, s.Start(t.Context()))
 	back := time.Since(began)
-	if c.target.Quiesce != nil {
-		require.NoError(t, c.target.Quiesce(t.Context()))
-	}
 	c.h.Barrier(func(client int) bool { return client%len(c.servers) == n })
 	for i, other := range c.servers {
 		if i != n {

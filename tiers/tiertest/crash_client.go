@@ -59,8 +59,9 @@ func newCrashRun(t *testing.T, target CrashTarget) *crashRun {
 	// A server that hangs must not hang the suite; one that is slow must not
 	// be taken for one that is dead.
 	c.http.Timeout = patience
-	for range orDefault(target.Servers, 1) {
-		c.servers = append(c.servers, &crashServer{Server: StartServer(t, target.Binary, target.Env, target.Args...)})
+	for n := range orDefault(target.Servers, 1) {
+		env := append([]string{"PGAPPNAME=" + AppName(n)}, target.Env...)
+		c.servers = append(c.servers, &crashServer{Server: StartServer(t, target.Binary, env, target.Args...)})
 	}
 	for i := range crashItems {
 		c.items = append(c.items, likes.ItemID(1+i))
