@@ -17,9 +17,7 @@ import (
 func TestMain(m *testing.M) {
 	containers.Main(m,
 		// pgx closes a broken connection in the background, for up to 15 s.
-		goleak.IgnoreAnyFunction("github.com/jackc/pgx/v5/pgconn.(*PgConn).asyncClose.func1"),
-		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
-		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
+		goleak.IgnoreAnyFunction("github.com/jackc/pgx/v5/pgconn.(*PgConn).asyncClose.func1"))
 }
 
 func TestSuite(t *testing.T) {
