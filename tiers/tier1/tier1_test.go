@@ -35,7 +35,11 @@ func TestMain(m *testing.M) {
 // The suites, each on both engines.
 
 func TestPostgresConformance(t *testing.T) { tiertest.Run(t, onPostgres()) }
+func TestPostgresMetamorphic(t *testing.T) { tiertest.Metamorphic(t, onPostgres()) }
+func TestPostgresConcurrent(t *testing.T)  { tiertest.Concurrent(t, onPostgres()) }
 func TestEmbeddedConformance(t *testing.T) { tiertest.Run(t, onSQLite()) }
+func TestEmbeddedMetamorphic(t *testing.T) { tiertest.Metamorphic(t, onSQLite()) }
+func TestEmbeddedConcurrent(t *testing.T)  { tiertest.Concurrent(t, onSQLite()) }
 
 // limits are small where that makes a fault show earlier.
 var limits = tier1.Config{
