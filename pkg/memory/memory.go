@@ -1,8 +1,6 @@
-// Package memory keeps edges in a map under one mutex. It is the plainest
-// implementation of [likes.Service] there can be, and for that reason the oracle
-// that the suites compare every tier with: each method takes the lock, does what
-// its contract says, one entry after the other, and lets go. It is not for
-// serving: everything is lost with the process and listings sort on every page.
+// Package memory keeps edges in a map under one mutex: the plainest [likes.Service]
+// there can be, and so the oracle that the suites compare every tier with. It is
+// not for serving: all is lost with the process, and listings sort on every page.
 package memory
 
 import (
@@ -51,8 +49,8 @@ func (s *Service) Apply(_ context.Context, ms []likes.Mutation) []likes.Result {
 
 // apply does one valid mutation under the lock.
 func (s *Service) apply(m likes.Mutation) likes.Result {
-	was, liked := s.edges[m.Edge], m.Op == likes.Set
-	now, fresh := was, true
+	was, liked, fresh := s.edges[m.Edge], m.Op == likes.Set, true
+	var now likes.Register
 	if m.Fixed == 0 {
 		clock := max(likes.ClockAt(time.Now(), 0), m.After.Next())
 		now, _ = was.Issue(liked, clock, begun(m, clock))

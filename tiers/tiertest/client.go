@@ -107,7 +107,7 @@ func (c client) do(ctx context.Context, method, path, body string, headers ...st
 	if err != nil {
 		return answer{}, err
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	out, err := io.ReadAll(resp.Body)
 	return answer{resp.StatusCode, resp.Header, out}, err
 }

@@ -82,10 +82,10 @@ func numbers(s reflect.Type, prefix string) []string {
 	for i := range s.NumField() {
 		f := s.Field(i)
 		key := prefix + f.Tag.Get("mapstructure")
-		switch f.Type.Kind() {
-		case reflect.Struct:
+		switch kind := f.Type.Kind(); {
+		case kind == reflect.Struct:
 			keys = append(keys, numbers(f.Type, key+".")...)
-		case reflect.Int, reflect.Int64:
+		case f.Type.ConvertibleTo(reflect.TypeFor[int64]()) && kind != reflect.String:
 			keys = append(keys, key)
 		}
 	}

@@ -80,9 +80,10 @@ func (r Report) WriteTo(w io.Writer) (int64, error) {
 	tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(&b, "seed %d: %d kills, %d writes acknowledged, %d uncertain, %d refused, %d events; %d edges lost, %d counts wrong\n",
 		r.Seed, len(r.Kills), r.Acked, r.Uncertain, r.Refused, r.Events, r.Lost, r.Wrong)
-	fmt.Fprintln(tw, "kill\twhat\tacked since\tin flight\tback after\tlost\twrong")
+	row := func(columns ...any) { _, _ = fmt.Fprintln(tw, columns...) } // tw writes to memory
+	row("kill\twhat\tacked since\tin flight\tback after\tlost\twrong")
 	for i, k := range r.Kills {
-		fmt.Fprintf(tw, "%d\t%s\t%d\t%d\t%v\t%d\t%d\n", i+1, k.What, k.Acked, k.InFlight, k.Back.Round(time.Millisecond), k.Lost, k.Wrong)
+		row(fmt.Sprintf("%d\t%s\t%d\t%d\t%v\t%d\t%d", i+1, k.What, k.Acked, k.InFlight, k.Back.Round(time.Millisecond), k.Lost, k.Wrong))
 	}
 	if err := tw.Flush(); err != nil {
 		return 0, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -117,7 +118,7 @@ func reduce(program []string, fails func([]string) bool) []string {
 	left := tries
 	for size := len(program) / 2; size > 0; size /= 2 {
 		for from := 0; from < len(program) && left > 0; left-- {
-			rest := append(program[:from:from], program[min(from+size, len(program)):]...)
+			rest := slices.Concat(program[:from], program[min(from+size, len(program)):])
 			if fails(rest) {
 				program = rest
 			} else {

@@ -3,7 +3,6 @@ package tiertest
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -151,7 +150,7 @@ func (p *pair) mutation(text string) (likes.Mutation, error) {
 	return m, nil
 }
 
-// number returns the index of u1, u2, … or i1, i2, …
+// number returns the index that a word such as u1 or i2 names.
 func number(word string) int {
 	n, err := strconv.Atoi(word[1:])
 	if err != nil {
@@ -182,8 +181,8 @@ func (p *pair) counts(instance int) error {
 	got := p.e.Services[instance].Counts(p.e.Context(), likes.Likes, p.items, nil)
 	want := p.oracle.Counts(p.e.Context(), likes.Likes, p.items, nil)
 	for i := range p.items {
-		if got[i].Err != nil || got[i].N != want[i].N {
-			return fmt.Errorf("instance %d: count of i%d is %d (%v), the oracle has %d", instance, i+1, got[i].N, got[i].Err, want[i].N)
+		if err := differ(got[i].Err, got[i].N, want[i].N); err != nil {
+			return fmt.Errorf("instance %d: count of i%d: %w", instance, i+1, err)
 		}
 	}
 	return nil
@@ -193,8 +192,8 @@ func (p *pair) has(instance, user int) error {
 	got := p.e.Services[instance].Has(p.e.Context(), likes.Likes, p.users[user], p.items, nil)
 	want := p.oracle.Has(p.e.Context(), likes.Likes, p.users[user], p.items, nil)
 	for i := range p.items {
-		if got[i].Err != nil || got[i].Liked != want[i].Liked {
-			return fmt.Errorf("instance %d: u%d likes i%d is %v (%v), the oracle has %v", instance, user+1, i+1, got[i].Liked, got[i].Err, want[i].Liked)
+		if err := differ(got[i].Err, got[i].Liked, want[i].Liked); err != nil {
+			return fmt.Errorf("instance %d: u%d likes i%d: %w", instance, user+1, i+1, err)
 		}
 	}
 	return nil
@@ -203,8 +202,8 @@ func (p *pair) has(instance, user int) error {
 func (p *pair) likers(instance, item int) error {
 	got, err := walkLikers(p.e.Context(), p.e.Services[instance], p.items[item], 2)
 	want, _ := walkLikers(p.e.Context(), p.oracle, p.items[item], likes.MaxPage)
-	if err != nil || !slices.Equal(got, want) {
-		return fmt.Errorf("instance %d: likers of i%d are %v (%v), the oracle has %v", instance, item+1, got, err, want)
+	if err := differ(err, fmt.Sprint(got), fmt.Sprint(want)); err != nil {
+		return fmt.Errorf("instance %d: likers of i%d: %w", instance, item+1, err)
 	}
 	return nil
 }
@@ -213,9 +212,28 @@ func (p *pair) likedBy(instance, user int) error {
 	ctx, u := p.e.Context(), p.users[user]
 	got, _, err := p.e.Services[instance].LikedBy(ctx, likes.Likes, u, "", likes.MaxPage)
 	want, _, _ := p.oracle.LikedBy(ctx, likes.Likes, u, "", likes.MaxPage)
-	same := slices.EqualFunc(got, want, func(a, b likes.Member) bool { return a.Edge == b.Edge })
-	if err != nil || !same {
-		return fmt.Errorf("instance %d: u%d likes %v (%v), the oracle has %v", instance, user+1, got, err, want)
+	if err := differ(err, items(got), items(want)); err != nil {
+		return fmt.Errorf("instance %d: what u%d likes: %w", instance, user+1, err)
 	}
 	return nil
+}
+
+func items(page []likes.Member) string {
+	var all []likes.Item
+	for _, m := range page {
+		all = append(all, m.Edge.Item)
+	}
+	return fmt.Sprint(all)
+}
+
+// differ returns an error if a read failed or its answer is not the oracle's.
+func differ[A comparable](err error, got, want A) error {
+	switch {
+	case err != nil:
+		return err
+	case got != want:
+		return fmt.Errorf("%v, the oracle has %v", got, want)
+	default:
+		return nil
+	}
 }

@@ -2,7 +2,6 @@ package tiertest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -75,7 +74,7 @@ func StartServer(tb testing.TB, bin string, env []string, args ...string) *Serve
 // freeAddr returns an address that nobody listens on.
 func freeAddr(tb testing.TB) string {
 	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(tb, err)
 	require.NoError(tb, l.Close())
 	return l.Addr().String()
@@ -87,7 +86,7 @@ func (s *Server) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }()     // the process has its own copy
 	s.cmd = exec.Command(s.bin, s.args...) //nolint:noctx // it outlives any context and is killed by Kill
 	s.cmd.Env = append(os.Environ(), s.env...)
 	s.cmd.Stdout, s.cmd.Stderr = log, log
@@ -111,9 +110,9 @@ func (s *Server) Ready(ctx context.Context) error {
 	defer cancel()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	last := errors.New("never asked")
 	for {
-		if last = s.ready(ctx); last == nil {
+		last := s.ready(ctx)
+		if last == nil {
 			return nil
 		}
 		select {
@@ -133,7 +132,7 @@ func (s *Server) ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("/readyz says %s", resp.Status)
 	}
