@@ -96,6 +96,9 @@ func (s *Server) Start(ctx context.Context) error {
 	return s.Ready(ctx)
 }
 
+// PID returns the process id, for tracing.
+func (s *Server) PID() int { return s.cmd.Process.Pid }
+
 // Kill ends the process as kill -9 does and returns once it is gone.
 func (s *Server) Kill() error {
 	err := s.cmd.Process.Kill()
