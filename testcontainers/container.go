@@ -208,6 +208,20 @@ func (c *Container) remove() error {
 	return errors.Join(err, c.docker.Close())
 }
 
+// PID returns the process id of the server's first process as this machine sees it, for tracing it (needs root).
+func (c *Container) PID(tb testing.TB) int {
+	tb.Helper()
+	var pid int
+	call(tb, "inspect the server", func(ctx context.Context) error {
+		state, err := c.state(ctx)
+		if err == nil {
+			pid = state.Pid
+		}
+		return err
+	})
+	return pid
+}
+
 // iptables runs a rule in the container's own network namespace; the machine's firewall is not touched.
 func (c *Container) iptables(ctx context.Context, rule ...string) error {
 	state, err := c.state(ctx)

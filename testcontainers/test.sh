@@ -45,8 +45,12 @@ container_packages() {
 }
 race() { go test -race -count=1 -timeout 20m "$@"; }
 
-# The race detector needs a C compiler.
-command -v gcc >/dev/null || part compiler testcontainers/images/apt.sh gcc libc6-dev
+# The race detector needs a C compiler, durability is shown by a trace of system calls, README uses curl.
+packages=()
+command -v gcc >/dev/null || packages+=(gcc libc6-dev)
+command -v strace >/dev/null || packages+=(strace)
+command -v curl >/dev/null || packages+=(curl ca-certificates)
+[ ${#packages[@]} = 0 ] || part packages testcontainers/images/apt.sh "${packages[@]}"
 background tools make -s tools
 background images testcontainers/images/setup.sh
 

@@ -43,9 +43,15 @@ func TestFirstLikesThroughTwoProcesses(t *testing.T) {
 	urls, tokens := processes(t, dsn, 2)
 	token := tokens.mint(t, 1, auth.Service)
 	waits := watchLocks(t, dsn)
-	client := &http.Client{}
-	defer client.CloseIdleConnections()
+	client := newClient(t)
 	tiertest.FirstLikes(t, remote{client: client, url: urls[0], token: token}, remote{client: client, url: urls[1], token: token}, 10_000, waits)
+}
+
+func newClient(t *testing.T) *http.Client {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{}}
+	t.Cleanup(client.CloseIdleConnections)
+	return client
 }
 
 // processes starts likectl on a Postgres database and returns their base URLs.

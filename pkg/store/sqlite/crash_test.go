@@ -179,10 +179,11 @@ func requireState(t *testing.T, path string, acknowledged, inFlight state) bool 
 // traced is a child under strace, which writes what it sees to a file.
 func traced(t *testing.T, trace string, options []string, args ...string) *exec.Cmd {
 	t.Helper()
-	strace, err := exec.LookPath("strace")
-	if err != nil {
-		t.Skip("needs strace")
+	if testing.Short() {
+		t.Skip("needs strace, which make test installs; run without -short")
 	}
+	strace, err := exec.LookPath("strace")
+	require.NoError(t, err, "install the package strace")
 	cmd := child(t, "commit", args...)
 	cmd.Args[0] = cmd.Path
 	cmd.Path = strace
