@@ -109,7 +109,7 @@ func Default() Config {
 		HTTP: HTTP{
 			RequestTimeout: 5 * time.Second, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second,
 			WriteTimeout: 30 * time.Second, IdleTimeout: 60 * time.Second,
-			MaxBody: 1 << 20, MaxHeader: 16 << 10, MaxConnections: 20_000,
+			MaxBody: 1 << 20, MaxHeader: 16 << 10, MaxConnections: 16_384,
 		},
 		Auth: Auth{Issuer: "likectl", Audience: "likectl", Leeway: 30 * time.Second, Cache: 50_000},
 		Log:  Log{Level: "info", Format: "text"},
