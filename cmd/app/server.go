@@ -37,9 +37,10 @@ type Server struct {
 // Open opens the tier and both listeners. Requests are answered from then on.
 func Open(ctx context.Context, cfg config.Config, log *slog.Logger) (s *Server, err error) {
 	s = &Server{cfg: cfg, log: log, failed: make(chan error, 2)}
+	opened := &s.opened // returning an error sets s to nil before the deferred call
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.opened.Close(context.WithoutCancel(ctx), log))
+			err = errors.Join(err, opened.Close(context.WithoutCancel(ctx), log))
 		}
 	}()
 	metrics := telemetry.New()
@@ -56,14 +57,14 @@ func Open(ctx context.Context, cfg config.Config, log *slog.Logger) (s *Server, 
 		return nil, err
 	}
 	health := httpapi.NewHealth(log, s.tier.Probes...)
-	if s.admin, err = s.listen("admin listener", cfg.AdminListen, s.adminHandler(health, metrics)); err != nil {
+	if s.admin, err = s.listen("admin listener", cfg.AdminListen, adminConnections, s.adminHandler(health, metrics)); err != nil {
 		return nil, err
 	}
 	api, err := s.apiHandler(health, metrics)
 	if err != nil {
 		return nil, err
 	}
-	if s.api, err = s.listen("API listener", cfg.Listen, api); err != nil {
+	if s.api, err = s.listen("API listener", cfg.Listen, connections(cfg.HTTP.MaxConnections, log), api); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -94,12 +95,15 @@ func (s *Server) adminHandler(health *httpapi.Health, metrics *telemetry.Metrics
 	return mux
 }
 
+// adminConnections is enough for a scraper, a profile and a few operators.
+const adminConnections = 64
+
 // listen serves a handler on an address until the server closes.
-func (s *Server) listen(name, address string, h http.Handler) (net.Listener, error) {
+func (s *Server) listen(name, address string, maxConns int, h http.Handler) (net.Listener, error) {
 	c := s.cfg.HTTP
 	server, err := httpapi.NewServer(h, httpapi.ServerConfig{
 		ReadHeaderTimeout: c.ReadHeaderTimeout, ReadTimeout: c.ReadTimeout, WriteTimeout: c.WriteTimeout,
-		IdleTimeout: c.IdleTimeout, MaxHeader: c.MaxHeader, MaxConns: c.MaxConnections,
+		IdleTimeout: c.IdleTimeout, MaxHeader: c.MaxHeader, MaxConns: maxConns,
 	}, s.log)
 	if err != nil {
 		return nil, err

@@ -54,9 +54,10 @@ func OpenTier(ctx context.Context, cfg config.Config, log *slog.Logger, hooks ti
 		return nil, cli.Usagef("tier %d is not built yet; tier 1 is", cfg.Tier)
 	}
 	t = &Tier{log: log}
+	opened := t // returning an error sets t to nil before the deferred call
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, t.Close(context.WithoutCancel(ctx)))
+			err = errors.Join(err, opened.Close(context.WithoutCancel(ctx)))
 		}
 	}()
 	var edges store.Edges

@@ -42,11 +42,17 @@ func openLines(src io.Reader) (*lines, error) {
 	return &lines{buf: buf}, nil
 }
 
-// peek returns the first byte that is not white space, 0 if none is in sight.
+// peek returns the first byte that is not white space, 0 if none is in sight. It
+// waits for no more than that byte: a pipe may bring the next line much later.
 func (l *lines) peek() byte {
-	head, _ := l.buf.Peek(512)
-	if head = bytes.TrimLeft(head, " \t\r\n"); len(head) > 0 {
-		return head[0]
+	for n := 1; n <= MaxLine; n++ {
+		head, err := l.buf.Peek(n)
+		if err != nil {
+			return 0
+		}
+		if c := head[n-1]; c != ' ' && c != '\t' && c != '\r' && c != '\n' {
+			return c
+		}
 	}
 	return 0
 }

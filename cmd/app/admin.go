@@ -1,0 +1,38 @@
+package app
+
+import (
+	"errors"
+	"time"
+
+	"likectl/cmd/cli"
+	"likectl/pkg/adminapi"
+	"likectl/pkg/auth"
+	"likectl/pkg/config"
+	"likectl/pkg/datadir"
+	"likectl/pkg/likes"
+)
+
+// adminTTL is how long a token for one call is good: it covers the difference of
+// the clocks and no more.
+const adminTTL = time.Minute
+
+// AdminClient returns a client of the admin listener at a URL. It makes its
+// tokens itself, from the secret in the configured data folder: whoever can read
+// that file could also open the store.
+func AdminClient(cfg config.Config, url string) (*adminapi.Client, error) {
+	secret, err := datadir.Secret(cfg.Data)
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := auth.New(auth.Config{
+		Secret: secret, Issuer: cfg.Auth.Issuer, Audience: cfg.Auth.Audience, Leeway: cfg.Auth.Leeway, CacheSize: 1,
+	})
+	if err != nil {
+		return nil, err
+	}
+	client, err := adminapi.NewClient(url, func() (string, error) { return tokens.Mint(1, auth.Admin, adminTTL) })
+	if errors.Is(err, likes.ErrInvalid) {
+		err = cli.Usagef("--admin: %w", err)
+	}
+	return client, err
+}
