@@ -1,0 +1,103 @@
+package reconcile
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"likectl/cmd/cli"
+	"likectl/pkg/likes"
+	"likectl/pkg/reconcile"
+)
+
+// printer lists what a walk finds as it finds it: of a long walk that breaks off
+// what was found is not lost, and millions of drifts need no memory.
+type printer struct {
+	w      io.Writer
+	output cli.Output
+	dryRun bool
+	types  likes.ItemTypes
+	n      int
+}
+
+func newPrinter(w io.Writer, o Options, types likes.ItemTypes) *printer {
+	return &printer{w: w, output: o.Output, dryRun: o.DryRun, types: types}
+}
+
+// driftLine is a counter that differed, in JSON.
+type driftLine struct {
+	Counter    string `json:"counter"`
+	ItemType   string `json:"item_type"`
+	ItemID     string `json:"item_id"`
+	Stored     int64  `json:"stored"`
+	Edges      int64  `json:"edges"`
+	Difference int64  `json:"difference"`
+	Missing    bool   `json:"missing"`
+	Repaired   bool   `json:"repaired"`
+}
+
+const row = "%-7s  %-30s  %12s  %12s  %12s  %s\n"
+
+func (p *printer) found(f reconcile.Found) error {
+	p.n++
+	if p.output == cli.JSON {
+		before := ","
+		if p.n == 1 {
+			before = `{"drifts":[`
+		}
+		text, err := json.Marshal(driftLine{
+			f.Counter.String(), p.types.Name(f.Item.Type), strconv.FormatInt(int64(f.Item.ID), 10),
+			f.Stored, f.Edges, f.Difference(), f.Missing, f.Repaired,
+		})
+		if err == nil {
+			_, err = fmt.Fprintf(p.w, "%s\n  %s", before, text)
+		}
+		return err
+	}
+	if p.n == 1 {
+		if _, err := fmt.Fprintf(p.w, row, "COUNTER", "ITEM", "STORED", "EDGES", "DIFFERENCE", "STATE"); err != nil {
+			return err
+		}
+	}
+	state := "repaired"
+	switch {
+	case p.dryRun:
+		state = "differs"
+	case !f.Repaired:
+		state = "differs again"
+	}
+	stored := strconv.FormatInt(f.Stored, 10)
+	if f.Missing {
+		stored = "none"
+	}
+	_, err := fmt.Fprintf(p.w, row, f.Counter, fmt.Sprintf("%s:%d", p.types.Name(f.Item.Type), f.Item.ID),
+		stored, strconv.FormatInt(f.Edges, 10), fmt.Sprintf("%+d", f.Difference()), state)
+	return err
+}
+
+// summary ends the list; complete says whether the walk reached its end.
+func (p *printer) summary(sum reconcile.Summary, took time.Duration, complete bool) error {
+	seconds := took.Seconds()
+	if p.output == cli.JSON {
+		before := "\n]"
+		if p.n == 0 {
+			before = `{"drifts":[]`
+		}
+		_, err := fmt.Fprintf(p.w, "%s,\"dry_run\":%t,\"complete\":%t,\"checked\":%d,\"drifted\":%d,\"repaired\":%d,\"magnitude\":%d,\"seconds\":%.3f}\n",
+			before, p.dryRun, complete, sum.Checked, sum.Drifted, sum.Repaired, sum.Magnitude, seconds)
+		return err
+	}
+	text := "all equal their likes"
+	switch {
+	case sum.Drifted == 0 && !complete:
+		text = "they equal their likes, the rest was not looked at"
+	case sum.Drifted > 0 && p.dryRun:
+		text = fmt.Sprintf("%d differ by %d in sum; nothing was changed (dry run)", sum.Drifted, sum.Magnitude)
+	case sum.Drifted > 0:
+		text = fmt.Sprintf("%d differed by %d in sum, %d repaired and verified", sum.Drifted, sum.Magnitude, sum.Repaired)
+	}
+	_, err := fmt.Fprintf(p.w, "%d counters compared in %.3f s: %s\n", sum.Checked, seconds, text)
+	return err
+}

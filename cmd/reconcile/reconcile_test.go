@@ -1,0 +1,165 @@
+package reconcile
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	_ "modernc.org/sqlite"
+
+	"likectl/cmd/app"
+	"likectl/cmd/cli"
+	"likectl/pkg/adminapi"
+	"likectl/pkg/auth"
+	"likectl/pkg/config"
+	"likectl/pkg/likes"
+	"likectl/tiers/tier1"
+)
+
+func execute(t *testing.T, args ...string) (out string, code int, err error) {
+	t.Helper()
+	cmd := NewCmd()
+	var stdout bytes.Buffer
+	cmd.SetArgs(args)
+	cmd.SetOut(&stdout)
+	cmd.SetErr(io.Discard)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	err = cmd.ExecuteContext(t.Context())
+	return stdout.String(), cli.CodeOf(err), err
+}
+
+func open1(t *testing.T, data string) *app.Tier {
+	t.Helper()
+	cfg := config.Default()
+	cfg.Data = data
+	tier, err := app.OpenTier(t.Context(), cfg, app.Quiet(), tier1.Hooks{})
+	require.NoError(t, err)
+	return tier
+}
+
+// broken returns a data folder with 5 posts of 2 likes each, two of whose
+// counters are wrong.
+func broken(t *testing.T) string {
+	t.Helper()
+	data := t.TempDir()
+	tier := open1(t, data)
+	for id := range likes.ItemID(5) {
+		for user := range likes.UserID(2) {
+			m := likes.Mutation{Op: likes.Set, Edge: likes.Edge{Counter: likes.Likes, User: user + 1, Item: likes.Item{Type: 1, ID: id + 1}}}
+			require.NoError(t, tier.Service.Apply(t.Context(), []likes.Mutation{m})[0].Err)
+		}
+	}
+	require.NoError(t, tier.Close(t.Context()))
+	db, err := sql.Open("sqlite", filepath.Join(data, "likes.db"))
+	require.NoError(t, err)
+	for _, statement := range []string{
+		"update counters set count = 9 where item_id = 2",
+		"delete from counters where item_id = 4",
+	} {
+		_, err = db.ExecContext(t.Context(), statement)
+		require.NoError(t, err)
+	}
+	require.NoError(t, db.Close())
+	return data
+}
+
+func TestDryRunThenOneItemThenAll(t *testing.T) {
+	data := broken(t)
+	out, code, err := execute(t, "--dry-run", "--data", data)
+	require.Equal(t, cli.Difference, code)
+	require.ErrorContains(t, err, "2 of 5 counters differ from their likes; nothing was changed, repair them with --all")
+	require.Regexp(t, `likes +post:2 +9 +2 +-7  differs\n`, out)
+	require.Regexp(t, `likes +post:4 +none +2 +\+2  differs\n`, out)
+	require.Contains(t, out, "2 differ by 9 in sum; nothing was changed (dry run)")
+
+	out, code, err = execute(t, "--item", "post:4", "--item", "post:1", "--data", data)
+	require.NoError(t, err)
+	require.Zero(t, code)
+	require.Regexp(t, `post:4 .* repaired`, out)
+	require.Contains(t, out, "2 counters compared")
+
+	out, _, err = execute(t, "--all", "--data", data, "--output", "json")
+	require.NoError(t, err)
+	var got struct {
+		Drifts           []driftLine
+		Checked          int
+		Repaired         int
+		DryRun, Complete bool
+	}
+	require.NoError(t, json.Unmarshal([]byte(out), &got), out)
+	require.Equal(t, []driftLine{{"likes", "post", "2", 9, 2, -7, false, true}}, got.Drifts)
+	require.Equal(t, 5, got.Checked)
+	require.Equal(t, 1, got.Repaired)
+	require.True(t, got.Complete)
+
+	out, code, err = execute(t, "--dry-run", "--data", data)
+	require.NoError(t, err)
+	require.Zero(t, code)
+	require.Contains(t, out, "5 counters compared")
+	require.Contains(t, out, "all equal their likes")
+}
+
+func TestThroughARunningServer(t *testing.T) {
+	data := broken(t)
+	tier := open1(t, data)
+	tokens, err := auth.New(auth.Default(tier.Secret))
+	require.NoError(t, err)
+	server := httptest.NewServer(adminapi.New(adminapi.Config{
+		Service: tier.Service, Auditor: tier.Auditor, Types: map[string]int{"post": 1},
+		Authorize: adminapi.AdminOnly(tokens), Log: slog.New(slog.DiscardHandler),
+	}))
+	_, code, err := execute(t, "--all", "--data", data)
+	require.ErrorContains(t, err, "--admin")
+	require.Equal(t, cli.Failure, code)
+
+	_, code, _ = execute(t, "--dry-run", "--data", data, "--admin", server.URL)
+	require.Equal(t, cli.Difference, code)
+	out, _, err := execute(t, "--all", "--data", data, "--admin", server.URL, "--output", "json")
+	require.NoError(t, err)
+	require.Contains(t, out, `"repaired":2`)
+	require.Contains(t, out, `"complete":true`)
+	server.Close()
+	require.NoError(t, tier.Close(t.Context()))
+}
+
+func TestUsageErrors(t *testing.T) {
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"say what to do: --dry-run lists", nil},
+		{"--all and --item exclude each other", []string{"--all", "--item", "post:1"}},
+		{"--counter goes with --item", []string{"--all", "--counter", "saves"}},
+		{"--counter: counter \"views\" is unknown", []string{"--item", "post:1", "--counter", "views"}},
+		{"--max-rate is 0", []string{"--all", "--max-rate", "0"}},
+		{"--max-rate is -1", []string{"--all", "--max-rate", "-1"}},
+		{`"video" is not a configured item type`, []string{"--item", "video:1", "--data", t.TempDir()}},
+		{`"01" is not an id`, []string{"--item", "post:01", "--data", t.TempDir()}},
+		{`"" is not an id`, []string{"--item", "post", "--data", t.TempDir()}},
+		{"--admin:", []string{"--all", "--admin", "nowhere", "--data", t.TempDir()}},
+	} {
+		t.Run(c.want, func(t *testing.T) {
+			_, code, err := execute(t, c.args...)
+			require.ErrorContains(t, err, c.want)
+			require.Equal(t, cli.Usage, code)
+		})
+	}
+}
+
+func TestExamplesParse(t *testing.T) {
+	t.Setenv("LIKECTL_POSTGRES_DSN", "")
+	for line := range strings.Lines(NewCmd().Example) {
+		_, command, _ := strings.Cut(line, "likectl reconcile ")
+		cmd := newCmd(func(context.Context, io.Writer, io.Writer, Options) error { return nil })
+		cmd.SetArgs(strings.Fields(strings.Replace(command, "configs/", "../../configs/", 1)))
+		require.NoError(t, cmd.Execute(), line)
+	}
+}
