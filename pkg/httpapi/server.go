@@ -27,7 +27,8 @@ type ServerConfig struct {
 	// MaxHeader is the size of the headers in bytes (net/http adds 4 KiB).
 	MaxHeader int
 	// MaxConns is the number of open connections; those beyond are closed at
-	// once, which costs a client a retry and the others nothing.
+	// once, which costs a client a retry and the others nothing. It is lowered
+	// to what the process's limit of open files allows.
 	MaxConns int
 }
 
@@ -77,7 +78,16 @@ func NewServer(h http.Handler, cfg ServerConfig, log *slog.Logger) (*Server, err
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	return &Server{maxConns: cfg.MaxConns, http: &http.Server{
+	files, err := openFiles()
+	if err != nil {
+		return nil, err
+	}
+	conns := connsWithin(cfg.MaxConns, files)
+	if conns < cfg.MaxConns {
+		log.Warn("connections are capped by the limit of open files; raise it (ulimit -n, LimitNOFILE) to allow more",
+			"max_connections", cfg.MaxConns, "capped_at", conns, "open_files", files)
+	}
+	return &Server{maxConns: conns, http: &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: cfg.ReadHeaderTimeout,
 		ReadTimeout:       cfg.ReadTimeout,

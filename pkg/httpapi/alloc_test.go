@@ -1,0 +1,19 @@
+//go:build !race
+
+package httpapi
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"likectl/pkg/auth"
+)
+
+// What one call allocates beside net/http and the service: its deadline, its
+// mutation, three header values. Not under -race, where pools forget on purpose.
+func TestAPI_AllocatesLittle(t *testing.T) {
+	f := quiet(t)
+	like := repeated(t, f, f.request("POST", "/v1/like", goodLike, f.token(1, auth.User)), goodLike)
+	require.LessOrEqual(t, testing.AllocsPerRun(200, like), 10.0)
+}
