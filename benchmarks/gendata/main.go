@@ -55,6 +55,7 @@ type event struct {
 const (
 	repeats  = 5
 	unlikes  = 10
+	flips    = 3 // the opposite of an earlier line, at the same time
 	undated  = 10
 	ancients = 5  // before 2020: a line's number is its time
 	ties     = 15 // the time of the line before
@@ -116,8 +117,15 @@ func (g *generator) next() event {
 		old := g.sent[g.r.IntN(len(g.sent))]
 		e.user, e.item, e.kind, e.action = old.user, old.item, old.kind, "unlike"
 	}
-	e.likesUnmarked = e.action == "like" && g.percent(30)
 	g.date(&e)
+	if len(g.sent) > 0 && g.percent(flips) {
+		old := g.sent[g.r.IntN(len(g.sent))]
+		e, e.action = old, "unlike"
+		if old.action == "unlike" {
+			e.action = "like"
+		}
+	}
+	e.likesUnmarked = e.action == "like" && g.percent(30)
 	if len(g.sent) < window {
 		g.sent = append(g.sent, e)
 	} else {
