@@ -52,21 +52,9 @@ func (r report) print(w io.Writer, output cli.Output) error {
 		return json.NewEncoder(w).Encode(r)
 	}
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(tw, "file\t%s\n", r.File)
-	if r.Target != "" {
-		fmt.Fprintf(tw, "into\t%s\n", r.Target)
+	if _, err := io.WriteString(tw, r.table()); err != nil {
+		return err
 	}
-	fmt.Fprintf(tw, "lines\t%d\n", r.Lines)
-	if !r.DryRun {
-		fmt.Fprintf(tw, "changed\t%d\n", r.Changed)
-		fmt.Fprintf(tw, "unchanged\t%d\tnewer than what was stored, but the same state\n", r.Unchanged)
-		fmt.Fprintf(tw, "superseded\t%d\tnot newer than what was stored\n", r.Superseded)
-		if r.Accepted > 0 {
-			fmt.Fprintf(tw, "accepted\t%d\tdurable, applied soon\n", r.Accepted)
-		}
-	}
-	fmt.Fprintf(tw, "skipped\t%d\n", r.Skipped)
-	fmt.Fprintf(tw, "seconds\t%.3f\t%.0f lines/s\n", r.Seconds, r.PerSecond)
 	if err := tw.Flush(); err != nil {
 		return err
 	}
@@ -85,4 +73,23 @@ func (r report) print(w io.Writer, output cli.Output) error {
 		return err
 	}
 	return nil
+}
+
+// table returns the numbers, tabs between their columns.
+func (r report) table() string {
+	text := "file\t" + r.File + "\n"
+	if r.Target != "" {
+		text += "into\t" + r.Target + "\n"
+	}
+	text += fmt.Sprintf("lines\t%d\n", r.Lines)
+	if !r.DryRun {
+		text += fmt.Sprintf("changed\t%d\n", r.Changed)
+		text += fmt.Sprintf("unchanged\t%d\tnewer than what was stored, but the same state\n", r.Unchanged)
+		text += fmt.Sprintf("superseded\t%d\tnot newer than what was stored\n", r.Superseded)
+		if r.Accepted > 0 {
+			text += fmt.Sprintf("accepted\t%d\tdurable, applied soon\n", r.Accepted)
+		}
+	}
+	text += fmt.Sprintf("skipped\t%d\n", r.Skipped)
+	return text + fmt.Sprintf("seconds\t%.3f\t%.0f lines/s\n", r.Seconds, r.PerSecond)
 }

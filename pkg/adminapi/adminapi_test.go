@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -144,7 +145,7 @@ func TestAFullBatchFits(t *testing.T) {
 		require.NoError(t, r.Err)
 		require.Equal(t, likes.Changed, r.Outcome)
 	}
-	for _, r := range c.Apply(t.Context(), append(ms, ms[0])) {
+	for _, r := range c.Apply(t.Context(), slices.Concat(ms, ms[:1])) {
 		require.ErrorIs(t, r.Err, likes.ErrInvalid)
 	}
 }

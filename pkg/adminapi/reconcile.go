@@ -64,7 +64,8 @@ func (h *Handler) reconcile(w http.ResponseWriter, r *http.Request) {
 	}()
 	h.stream(w, walk, events)
 	cancel()
-	for range events { //nolint:revive // until the walk has ended
+	for range events {
+		// until the walk has ended
 	}
 }
 

@@ -27,7 +27,7 @@ type Config struct {
 	Log       *slog.Logger
 }
 
-// ErrForbidden: the token is good but not an administrator's.
+// ErrForbidden says that the token is good but not an administrator's.
 var ErrForbidden = errors.New("forbidden")
 
 // AdminOnly authorizes requests with a token of scope admin.

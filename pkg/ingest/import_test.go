@@ -230,7 +230,7 @@ func flaky(s likes.Service) ApplyFunc {
 		for i := range ms {
 			kind := kinds[r.IntN(3)]
 			fail := r.IntN(2) == 0
-			if !fail || kind == likes.ErrUncertain && r.IntN(2) == 0 {
+			if !fail || errors.Is(kind, likes.ErrUncertain) && r.IntN(2) == 0 {
 				out[i] = s.Apply(ctx, ms[i:i+1])[0]
 			}
 			if fail {
@@ -331,6 +331,6 @@ func TestLimitsAreChecked(t *testing.T) {
 		c := DefaultConfig()
 		change(&c)
 		_, err := NewImport(nil, nil, c)
-		require.True(t, errors.Is(err, likes.ErrInvalid))
+		require.ErrorIs(t, err, likes.ErrInvalid)
 	}
 }

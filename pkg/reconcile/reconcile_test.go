@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	_ "modernc.org/sqlite"
@@ -20,34 +23,60 @@ import (
 	"likectl/pkg/likes"
 	"likectl/pkg/reconcile"
 	"likectl/pkg/store"
+	"likectl/pkg/store/postgres"
 	"likectl/pkg/store/sqlite"
+	containers "likectl/testcontainers"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	containers.Main(m, goleak.IgnoreAnyFunction("github.com/jackc/pgx/v5/pgconn.(*PgConn).asyncClose.func1"))
+}
 
-// db is a store with a second way into its file, for damage.
+// db is a store with a second way into its tables, for damage.
 type db struct {
-	*sqlite.Store
+	store.Edges
+	store.Auditor
 	raw *sql.DB
+	// forge inserts a like that no counter knows of.
+	forge string
 }
 
-func open(t *testing.T) db {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "likes.db")
-	s, err := sqlite.Open(t.Context(), path)
-	require.NoError(t, err)
-	raw, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(20000)")
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		require.NoError(t, raw.Close())
-		require.NoError(t, s.Close())
+const forge = "insert into edges (counter, item_type, item_id, user_id, clock, liked_at, liked%s) " +
+	"select counter, item_type, item_id, 900, clock, liked_at, true%s from edges where user_id = 1 and item_id = ?"
+
+// onEveryStore runs a test on both stores of tier 1.
+func onEveryStore(t *testing.T, test func(*testing.T, db)) {
+	t.Run("sqlite", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "likes.db")
+		s, err := sqlite.Open(t.Context(), path)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, s.Close()) })
+		test(t, db{s, s, openRaw(t, "sqlite", "file:"+path+"?_pragma=busy_timeout(20000)"), fmt.Sprintf(forge, "", "")})
 	})
-	return db{s, raw}
+	t.Run("postgres", func(t *testing.T) {
+		dsn := containers.SharedPostgres(t).MigratedDatabase(t, "likectl_schema", func(ctx context.Context, dsn string) error {
+			_, err := postgres.SchemaUp(ctx, dsn)
+			return err
+		})
+		s, err := postgres.Open(t.Context(), postgres.Config{DSN: dsn, MaxConns: 8, StatementTimeout: 10 * time.Second})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, s.Close()) })
+		test(t, db{s, s, openRaw(t, "pgx", dsn), fmt.Sprintf(forge, ", was", ", false")})
+	})
 }
 
-func (d db) exec(t *testing.T, statement string, args ...any) {
+func openRaw(t *testing.T, driver, dsn string) *sql.DB {
 	t.Helper()
-	_, err := d.raw.ExecContext(t.Context(), statement, args...)
+	raw, err := sql.Open(driver, dsn)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, raw.Close()) })
+	return raw
+}
+
+// damage breaks an item.
+func (d db) damage(t *testing.T, statement string, item int64) {
+	t.Helper()
+	_, err := d.raw.ExecContext(t.Context(), strings.Replace(statement, "?", strconv.FormatInt(item, 10), 1))
 	require.NoError(t, err)
 }
 
@@ -72,18 +101,20 @@ func (d db) fill(t *testing.T, items int64) {
 	}
 }
 
-// damages are the ways in which a counter can come to differ from its edges.
-var damages = []string{
-	"update counters set count = count + 7 where item_id = ?",
-	"update counters set count = count - 2 where item_id = ?",
-	"update counters set count = -4 where item_id = ?",
-	"update counters set count = 0 where item_id = ?",
-	"update counters set count = 9000000000000 where item_id = ?",
-	"delete from counters where item_id = ?",
-	"delete from edges where item_id = ?",
-	"delete from edges where user_id = 3 and item_id = ?",
-	"update edges set liked = 0 where user_id = 3 and item_id = ?",
-	"insert into edges select counter, item_type, item_id, 900, clock, liked_at, 1 from edges where user_id = 1 and item_id = ?",
+// damages returns the ways in which a counter can come to differ from its edges;
+// the first six leave the edges alone.
+func damages() []string {
+	return []string{
+		"update counters set count = count + 7 where item_id = ?",
+		"update counters set count = count - 2 where item_id = ?",
+		"update counters set count = -4 where item_id = ?",
+		"update counters set count = 0 where item_id = ?",
+		"update counters set count = 9000000000000 where item_id = ?",
+		"delete from counters where item_id = ?",
+		"delete from edges where item_id = ?",
+		"delete from edges where user_id = 3 and item_id = ?",
+		"update edges set liked = false where user_id = 3 and item_id = ?",
+	}
 }
 
 func run(t *testing.T, a store.Auditor, c reconcile.Config) ([]reconcile.Found, reconcile.Summary) {
@@ -100,11 +131,15 @@ func run(t *testing.T, a store.Auditor, c reconcile.Config) ([]reconcile.Found, 
 }
 
 func TestEveryDriftIsFoundAndRepaired(t *testing.T) {
-	d := open(t)
+	onEveryStore(t, testEveryDriftIsFoundAndRepaired)
+}
+
+func testEveryDriftIsFoundAndRepaired(t *testing.T, d db) {
 	const items = 1200 // more than two chunks
 	d.fill(t, items)
+	damages := append([]string{d.forge}, damages()...)
 	for n, damage := range damages {
-		d.exec(t, damage, 100*n+1)
+		d.damage(t, damage, int64(100*n+1))
 	}
 	found, sum := run(t, d, reconcile.Config{DryRun: true})
 	require.Len(t, found, len(damages))
@@ -128,10 +163,13 @@ func TestEveryDriftIsFoundAndRepaired(t *testing.T) {
 }
 
 func TestOnlyTheNamedCountersAreTouched(t *testing.T) {
-	d := open(t)
+	onEveryStore(t, testOnlyTheNamedCountersAreTouched)
+}
+
+func testOnlyTheNamedCountersAreTouched(t *testing.T, d db) {
 	d.fill(t, 3)
-	d.exec(t, damages[0], 1)
-	d.exec(t, damages[0], 2)
+	d.damage(t, damages()[0], 1)
+	d.damage(t, damages()[0], 2)
 	found, sum := run(t, d, reconcile.Config{Keys: []store.Key{key(2), key(3), key(77)}})
 	require.Equal(t, []reconcile.Found{{Drift: store.Drift{Key: key(2), Stored: 10, Edges: 3}, Repaired: true}}, found)
 	require.EqualValues(t, 3, sum.Checked)
@@ -144,8 +182,11 @@ func TestOnlyTheNamedCountersAreTouched(t *testing.T) {
 // damage is done all the time, and walks repair it all the time. At every moment
 // that a walk ends, what was damaged before it began is right.
 func TestReconcileInALoopUnderLiveWrites(t *testing.T) {
+	onEveryStore(t, testReconcileInALoopUnderLiveWrites)
+}
+
+func testReconcileInALoopUnderLiveWrites(t *testing.T, d db) {
 	const items, writers, rounds = 20, 4, 30
-	d := open(t)
 	d.fill(t, items)
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -171,7 +212,7 @@ func TestReconcileInALoopUnderLiveWrites(t *testing.T) {
 			id := 1 + rand.Int64N(items)
 			// Edges that a live writer may hold are not deleted behind its back,
 			// only counters: an edge's own state is the truth here.
-			d.exec(t, damages[rand.IntN(6)], id)
+			d.damage(t, damages()[rand.IntN(6)], id)
 			hit[id] = true
 		}
 		found, sum := run(t, d, reconcile.Config{})
@@ -188,16 +229,19 @@ func TestReconcileInALoopUnderLiveWrites(t *testing.T) {
 	require.Greater(t, writes.Load(), int64(rounds), "writes did go on")
 	var drift int
 	require.NoError(t, d.raw.QueryRowContext(t.Context(), `select count(*) from counters c where count <>
-		(select count(*) from edges e where e.item_id = c.item_id and liked = 1)`).Scan(&drift))
+		(select count(*) from edges e where e.item_id = c.item_id and liked = true)`).Scan(&drift))
 	require.Zero(t, drift)
 }
 
 // A counter that was driven below the truth must come back to it, also when a
 // like has been added since: no clamp, no lost like.
 func TestACounterForcedBelowTruthIsRepairedAfterALike(t *testing.T) {
-	d := open(t)
+	onEveryStore(t, testACounterForcedBelowTruthIsRepairedAfterALike)
+}
+
+func testACounterForcedBelowTruthIsRepairedAfterALike(t *testing.T, d db) {
 	d.fill(t, 1)
-	d.exec(t, "update counters set count = -5 where item_id = ?", 1)
+	d.damage(t, "update counters set count = -5 where item_id = ?", 1)
 	out := make([]store.Written, 1)
 	require.NoError(t, d.Commit(t.Context(), store.Commit{Writes: []store.Write{write(4, 1, true)}}, out))
 	require.EqualValues(t, -4, out[0].Count, "the drift shows, it is not hidden")
