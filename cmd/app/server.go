@@ -11,6 +11,7 @@ import (
 	"net/http/pprof"
 	"time"
 
+	"likectl/pkg/adminapi"
 	"likectl/pkg/auth"
 	"likectl/pkg/config"
 	"likectl/pkg/httpapi"
@@ -57,14 +58,14 @@ func Open(ctx context.Context, cfg config.Config, log *slog.Logger) (s *Server, 
 		return nil, err
 	}
 	health := httpapi.NewHealth(log, s.tier.Probes...)
-	if s.admin, err = s.listen("admin listener", cfg.AdminListen, adminConnections, s.adminHandler(health, metrics)); err != nil {
+	if s.admin, err = s.listen(ctx, "admin listener", cfg.AdminListen, adminConnections, s.adminHandler(health, metrics)); err != nil {
 		return nil, err
 	}
 	api, err := s.apiHandler(health, metrics)
 	if err != nil {
 		return nil, err
 	}
-	if s.api, err = s.listen("API listener", cfg.Listen, connections(cfg.HTTP.MaxConnections, log), api); err != nil {
+	if s.api, err = s.listen(ctx, "API listener", cfg.Listen, connections(cfg.HTTP.MaxConnections, log), api); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -88,6 +89,9 @@ func (s *Server) apiHandler(health *httpapi.Health, metrics *telemetry.Metrics) 
 
 func (s *Server) adminHandler(health *httpapi.Health, metrics *telemetry.Metrics) http.Handler {
 	mux := httpapi.NewAdmin(health)
+	mux.Handle("/admin/v1/", adminapi.New(adminapi.Config{
+		Service: s.tier.Service, Auditor: s.tier.Auditor, Types: s.cfg.Items.Types, Authorize: adminapi.AdminOnly(s.tokens), Log: s.log,
+	}))
 	mux.Handle("GET /metrics", metrics.Handler())
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
@@ -99,7 +103,7 @@ func (s *Server) adminHandler(health *httpapi.Health, metrics *telemetry.Metrics
 const adminConnections = 64
 
 // listen serves a handler on an address until the server closes.
-func (s *Server) listen(name, address string, maxConns int, h http.Handler) (net.Listener, error) {
+func (s *Server) listen(ctx context.Context, name, address string, maxConns int, h http.Handler) (net.Listener, error) {
 	c := s.cfg.HTTP
 	server, err := httpapi.NewServer(h, httpapi.ServerConfig{
 		ReadHeaderTimeout: c.ReadHeaderTimeout, ReadTimeout: c.ReadTimeout, WriteTimeout: c.WriteTimeout,
@@ -108,7 +112,8 @@ func (s *Server) listen(name, address string, maxConns int, h http.Handler) (net
 	if err != nil {
 		return nil, err
 	}
-	l, err := net.Listen("tcp", address)
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w; is another likectl running? choose another address with --listen and --admin-listen", name, err)
 	}

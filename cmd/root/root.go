@@ -5,6 +5,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"likectl/cmd/cli"
+	"likectl/cmd/imports"
+	"likectl/cmd/reconcile"
 	"likectl/cmd/schema"
 	"likectl/cmd/serve"
 	"likectl/cmd/tiers"
@@ -26,6 +28,8 @@ Start with likectl serve: it needs nothing else and prints a curl line to paste.
 	}
 	cmd.AddCommand(
 		serve.NewCmd(),
+		imports.NewCmd(),
+		reconcile.NewCmd(),
 		schema.NewCmd(),
 		tiers.NewCmd(),
 		exitCodes(),
