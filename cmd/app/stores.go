@@ -72,7 +72,8 @@ func OpenTier(ctx context.Context, cfg config.Config, log *slog.Logger, hooks ti
 		return nil, err
 	}
 	clk := t.startClock(ctx, edges)
-	service, err := tier1.Start(edges, clk, tiers.Contract(engine), tier1.Config{Issue: batching(cfg.Write), Replay: batching(cfg.Replay)}, hooks)
+	service, err := tier1.Start( //nolint:contextcheck // its flushes outlive the callers; Close ends them
+		edges, clk, tiers.Contract(engine), tier1.Config{Issue: batching(cfg.Write), Replay: batching(cfg.Replay)}, hooks)
 	if err != nil {
 		return nil, err
 	}

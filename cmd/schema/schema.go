@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"text/tabwriter"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -104,14 +104,13 @@ func Print(w io.Writer, output cli.Output, migrations []store.Migration) error {
 		_, err := fmt.Fprintln(w, "nothing to do: the schema is up to date")
 		return err
 	}
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "VERSION\tMIGRATION\tAPPLIED")
+	table := [][]string{{"VERSION", "MIGRATION", "APPLIED"}}
 	for _, r := range rows {
 		applied := "pending"
 		if r.AppliedAt != nil {
 			applied = r.AppliedAt.UTC().Format(time.RFC3339)
 		}
-		fmt.Fprintf(tw, "%d\t%s\t%s\n", r.Version, r.Name, applied)
+		table = append(table, []string{strconv.FormatInt(r.Version, 10), r.Name, applied})
 	}
-	return tw.Flush()
+	return cli.PrintTable(w, table)
 }

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"text/tabwriter"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -38,17 +38,18 @@ func Run(w io.Writer, output cli.Output) error {
 		enc.SetIndent("", "  ")
 		return enc.Encode(describe(contracts))
 	}
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "TIER\tARCHITECTURE\tAN ANSWER MEANS\tCOUNTS LAG\tEDGES LAG\tOWN WRITES\tCOUNT = EDGES")
+	table := [][]string{{"TIER", "ARCHITECTURE", "AN ANSWER MEANS", "COUNTS LAG", "EDGES LAG", "OWN WRITES", "COUNT = EDGES"}}
 	for _, c := range describe(contracts) {
-		fmt.Fprintf(tw, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", c.Tier, c.Name, c.Ack, c.CountStaleness, c.EdgeStaleness, c.OwnWrites, c.CountEqualsEdges)
+		table = append(table, []string{strconv.Itoa(c.Tier), c.Name, c.Ack, c.CountStaleness, c.EdgeStaleness, c.OwnWrites, c.CountEqualsEdges})
 	}
-	if err := tw.Flush(); err != nil {
+	if err := cli.PrintTable(w, table); err != nil {
 		return err
 	}
 	for _, c := range contracts {
 		for _, l := range c.Losses {
-			fmt.Fprintf(w, "\n%s: %s\n  away: %s\n  lost: %s\n", c.Name, l.Backend, l.Away, l.Lost)
+			if _, err := fmt.Fprintf(w, "\n%s: %s\n  away: %s\n  lost: %s\n", c.Name, l.Backend, l.Away, l.Lost); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

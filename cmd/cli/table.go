@@ -1,0 +1,20 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
+
+// PrintTable prints rows as aligned columns; the first row is the header.
+func PrintTable(w io.Writer, rows [][]string) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	var err error
+	for _, r := range rows {
+		_, e := fmt.Fprintln(tw, strings.Join(r, "\t"))
+		err = errors.Join(err, e)
+	}
+	return errors.Join(err, tw.Flush())
+}
