@@ -164,6 +164,17 @@ func TestServer_SlowClientsAreClosedAndOthersServed(t *testing.T) {
 	require.Zero(t, f.counted("1"))
 }
 
+func TestServer_HeadersHaveAShorterTimeThanBodies(t *testing.T) {
+	_, addr := serving(t, newFixture(t).api, func(c *ServerConfig) {
+		c.ReadHeaderTimeout, c.ReadTimeout, c.WriteTimeout = 50*time.Millisecond, time.Minute, 2*time.Minute
+	})
+	c := dial(t, addr)
+	require.NoError(t, c.SetDeadline(time.Now().Add(10*time.Second)))
+	_, err := io.WriteString(c, "POST /v1/like HTTP/1.1\r\nHost: x\r\n")
+	require.NoError(t, err)
+	closedBy(t, c)
+}
+
 func TestServer_LargeBodiesAreRefusedAndTheConnectionClosed(t *testing.T) {
 	f := newFixture(t)
 	_, addr := serving(t, f.api, func(*ServerConfig) {})
