@@ -10,6 +10,7 @@ import (
 	"likectl/cmd/schema"
 	"likectl/cmd/serve"
 	"likectl/cmd/tiers"
+	"likectl/cmd/token"
 )
 
 // NewCmd returns likectl with all its commands. Errors of flags and arguments
@@ -28,6 +29,7 @@ Start with likectl serve: it needs nothing else and prints a curl line to paste.
 	}
 	cmd.AddCommand(
 		serve.NewCmd(),
+		token.NewCmd(),
 		imports.NewCmd(),
 		reconcile.NewCmd(),
 		schema.NewCmd(),
