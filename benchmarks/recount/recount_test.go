@@ -12,11 +12,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"likectl/cmd/app"
 	"likectl/cmd/imports"
 	"likectl/pkg/config"
 	"likectl/pkg/likes"
+	"likectl/pkg/store/postgres"
+	containers "likectl/testcontainers"
 	"likectl/tiers/tier1"
 )
 
@@ -40,31 +43,47 @@ func TestTheRuleOnAHandCountedFile(t *testing.T) {
 	require.Equal(t, "item_type,item_id,likes\ncomment,2,1\npost,1,3\npost,10,0\n", out.String())
 }
 
-// TestImportEqualsRecount imports generated events twice, by the command, into
-// Postgres if LIKECTL_POSTGRES_DSN names an empty one (then run one subtest, -run
-// /csv), else into SQLite,
-// and compares the count of every item with this program's. LIKECTL_TEST_EVENTS
-// sets the number of events; the release is held to 1,000,000.
+func TestMain(m *testing.M) {
+	containers.Main(m,
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
+}
+
+// TestImportEqualsRecount imports a million generated events twice, by the
+// command, into both engines of tier 1, and compares the count of every item with
+// this program's. -short takes fewer, LIKECTL_TEST_EVENTS any number.
 func TestImportEqualsRecount(t *testing.T) {
-	events := "30000"
+	events := "1000000"
+	if testing.Short() {
+		events = "30000"
+	}
 	if n := os.Getenv("LIKECTL_TEST_EVENTS"); n != "" {
 		events = n
 	}
-	for _, format := range []string{"csv", "jsonl"} {
-		t.Run(format, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "events."+format)
-			generate(t, path, "-n", events, "-seed", "7", "-jsonl="+strconv.FormatBool(format == "jsonl"))
-			data := t.TempDir()
-			first := importFile(t, data, path)
-			require.Equal(t, events, strconv.Itoa(first["lines"]))
-			require.Zero(t, first["skipped"])
-			require.Positive(t, first["changed"])
-			compare(t, data, path)
-			second := importFile(t, data, path)
-			require.Equal(t, second["lines"], second["superseded"], "the second import changes nothing")
-			compare(t, data, path)
-		})
-	}
+	t.Run("csv into SQLite", func(t *testing.T) { importTwice(t, events, "csv") })
+	t.Run("jsonl into SQLite", func(t *testing.T) { importTwice(t, events, "jsonl") })
+	t.Run("csv into Postgres", func(t *testing.T) {
+		dsn := containers.SharedPostgres(t).Database(t)
+		t.Setenv("LIKECTL_POSTGRES_DSN", dsn)
+		_, err := postgres.SchemaUp(t.Context(), dsn)
+		require.NoError(t, err)
+		importTwice(t, events, "csv")
+	})
+}
+
+func importTwice(t *testing.T, events, format string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "events."+format)
+	generate(t, path, "-n", events, "-seed", "7", "-jsonl="+strconv.FormatBool(format == "jsonl"))
+	data := t.TempDir()
+	first := importFile(t, data, path)
+	require.Equal(t, events, strconv.Itoa(first["lines"]))
+	require.Zero(t, first["skipped"])
+	require.Positive(t, first["changed"])
+	compare(t, data, path)
+	second := importFile(t, data, path)
+	require.Equal(t, second["lines"], second["superseded"], "the second import changes nothing")
+	compare(t, data, path)
 }
 
 func generate(t *testing.T, path string, args ...string) {

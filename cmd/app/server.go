@@ -65,7 +65,7 @@ func Open(ctx context.Context, cfg config.Config, log *slog.Logger) (s *Server, 
 	if err != nil {
 		return nil, err
 	}
-	if s.api, err = s.listen(ctx, "API listener", cfg.Listen, connections(cfg.HTTP.MaxConnections, log), api); err != nil {
+	if s.api, err = s.listen(ctx, "API listener", cfg.Listen, cfg.HTTP.MaxConnections, api); err != nil {
 		return nil, err
 	}
 	return s, nil
