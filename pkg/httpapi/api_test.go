@@ -94,7 +94,7 @@ func TestLike_TheUserIsTheTokensOrTheOneAServiceNames(t *testing.T) {
 }
 
 func TestLike_FiftyEqualOnesAtOnceChangeOnce(t *testing.T) {
-	f := newFixture(t, func(c *Config) { c.Service = c.Service.(*asked).Service })
+	f := newFixture(t, func(c *Config) { c.Service = as[*asked](t, c.Service).Service })
 	for _, method := range []string{"POST", "DELETE"} {
 		var mu sync.Mutex
 		var wg sync.WaitGroup
@@ -116,7 +116,7 @@ func TestLike_FiftyEqualOnesAtOnceChangeOnce(t *testing.T) {
 		wg.Wait()
 		require.Equal(t, 1, changed, method)
 	}
-	require.Zero(t, f.counted("1"))
+	require.Zero(t, f.counted())
 }
 
 // requests that are refused before the service is asked anything.
@@ -231,7 +231,7 @@ func TestAPI_WrongMethodsAre405AndChangeNothing(t *testing.T) {
 		require.Equal(t, 405, a.status)
 	}
 	require.Zero(t, f.service.calls)
-	require.Zero(t, f.counted("1"))
+	require.Zero(t, f.counted())
 }
 
 func TestAPI_MediaTypes(t *testing.T) {
@@ -288,7 +288,7 @@ func TestCount_IsPublicAndFitForSharedCaches(t *testing.T) {
 		require.Equal(t, "post", a.body["item_type"])
 		require.Equal(t, map[string]any{"likes": json.Number("1")}, a.body["counts"])
 		require.Equal(t, false, a.body["cached"])
-		at, err := time.Parse(time.RFC3339, a.body["as_of"].(string))
+		at, err := time.Parse(time.RFC3339, as[string](t, a.body["as_of"]))
 		require.NoError(t, err)
 		require.WithinDuration(t, time.Now(), at, time.Minute)
 		require.Equal(t, "public, s-maxage=1, stale-while-revalidate=1, stale-if-error=60", a.header.Get("Cache-Control"))
@@ -340,12 +340,12 @@ func TestBatches_AtTheirMaximum(t *testing.T) {
 	require.Len(t, a.body["results"], likes.MaxApply)
 	counts := f.do(f.request("POST", "/v1/counts", `{"items":[`+strings.Join(items, ",")+`]}`, ""))
 	require.Len(t, counts.body["counts"], likes.MaxRead)
-	for key, n := range counts.body["counts"].(map[string]any) {
+	for key, n := range as[map[string]any](t, counts.body["counts"]) {
 		require.Equal(t, map[string]any{"likes": json.Number("2")}, n, key)
 	}
 	has := f.do(f.request("GET", "/v1/has_liked?item_type=post&item_ids="+strings.Join(ids, ","), "", f.token(500, auth.User)))
 	require.Len(t, has.body["liked"], likes.MaxRead)
-	for key, liked := range has.body["liked"].(map[string]any) {
+	for key, liked := range as[map[string]any](t, has.body["liked"]) {
 		require.Equal(t, key == "500", liked, key)
 	}
 }
@@ -385,14 +385,14 @@ func TestLikers_PagesToTheEnd(t *testing.T) {
 		a := f.do(f.request("GET", "/v1/likers?item_id=1&item_type=post&limit=10&cursor="+cursor, "", f.token(1, auth.User)))
 		require.Equal(t, 200, a.status, a.raw)
 		require.Equal(t, "private, no-store", a.header.Get("Cache-Control"))
-		for _, l := range a.body["likers"].([]any) {
-			liker := l.(map[string]any)
-			got = append(got, liker["user_id"].(string))
-			_, err := time.Parse(time.RFC3339, liker["liked_at"].(string))
+		for _, l := range as[[]any](t, a.body["likers"]) {
+			liker := as[map[string]any](t, l)
+			got = append(got, as[string](t, liker["user_id"]))
+			_, err := time.Parse(time.RFC3339, as[string](t, liker["liked_at"]))
 			require.NoError(t, err)
 		}
 		pages++
-		if cursor = a.body["next_cursor"].(string); cursor == "" {
+		if cursor = as[string](t, a.body["next_cursor"]); cursor == "" {
 			break
 		}
 	}
@@ -463,7 +463,7 @@ func TestBatches_EntriesThatFailStandBesideThoseThatDidNot(t *testing.T) {
 				}
 				if mask>>i&1 == 1 {
 					require.NotContains(t, good, key)
-					require.Equal(t, "unavailable", bad[key].(map[string]any)["error"])
+					require.Equal(t, "unavailable", as[map[string]any](t, bad[key])["error"])
 				} else {
 					require.Contains(t, good, key)
 				}
@@ -495,10 +495,8 @@ func TestBatch_Is503OnlyIfEveryEntryFailedByAStoresFault(t *testing.T) {
 			require.Equal(t, c.code, a.body["error"], c.name)
 			continue
 		}
-		results, ok := a.body["results"].([]any)
-		require.True(t, ok)
-		for i, r := range results {
-			_, failed := r.(map[string]any)["error"]
+		for i, r := range as[[]any](t, a.body["results"]) {
+			_, failed := as[map[string]any](t, r)["error"]
 			require.Equal(t, c.errs[i] != nil, failed, c.name)
 		}
 	}
@@ -576,7 +574,7 @@ func TestAPI_APanicIsA500AndTheNextRequestIsServed(t *testing.T) {
 	require.NotContains(t, a.raw, "hunter2")
 	require.Contains(t, f.log.String(), "hunter2")
 	require.Contains(t, f.log.String(), a.header.Get("X-Request-Id"))
-	require.Zero(t, f.counted("1"))
+	require.Zero(t, f.counted())
 	require.Equal(t, []string{"POST /v1/like 500", "GET /v1/count 200"}, w.got)
 }
 
@@ -596,7 +594,8 @@ func TestAPI_RequestIDs(t *testing.T) {
 	id := func(header ...string) string {
 		return f.do(f.request("GET", "/v1/count?item_id=1&item_type=post", "", "", header...)).header.Get("X-Request-Id")
 	}
-	require.NotEqual(t, id(), id())
+	first, second := id(), id()
+	require.NotEqual(t, first, second)
 	require.Equal(t, "abc-1.2_X", id("X-Request-Id", "abc-1.2_X"))
 	for _, hostile := range []string{"a b", "a\"b", strings.Repeat("x", 65), "é", "a\nlevel=ERROR"} {
 		require.NotEqual(t, hostile, id("X-Request-Id", hostile))

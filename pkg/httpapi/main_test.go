@@ -208,11 +208,17 @@ func (f *fixture) do(req *http.Request) answer {
 	return a
 }
 
+// as returns v as a T, which it must be.
+func as[T any](tb testing.TB, v any) T {
+	tb.Helper()
+	want, ok := v.(T)
+	require.True(tb, ok, "%v is a %T and no %T", v, v, want)
+	return want
+}
+
 func number(tb testing.TB, v any) int64 {
 	tb.Helper()
-	n, ok := v.(json.Number)
-	require.True(tb, ok, "%v is no number", v)
-	i, err := n.Int64()
+	i, err := as[json.Number](tb, v).Int64()
 	require.NoError(tb, err)
 	return i
 }
@@ -225,11 +231,10 @@ func (f *fixture) like(method string, user likes.UserID, item string) answer {
 	return a
 }
 
-func (f *fixture) counted(item string) int64 {
+// counted returns how many like the item of goodLike.
+func (f *fixture) counted() int64 {
 	f.tb.Helper()
-	a := f.do(f.request("GET", "/v1/count?item_id="+item+"&item_type=post", "", ""))
+	a := f.do(f.request("GET", "/v1/count?item_id=1&item_type=post", "", ""))
 	require.Equal(f.tb, 200, a.status, a.raw)
-	counts, ok := a.body["counts"].(map[string]any)
-	require.True(f.tb, ok)
-	return number(f.tb, counts["likes"])
+	return number(f.tb, as[map[string]any](f.tb, a.body["counts"])["likes"])
 }

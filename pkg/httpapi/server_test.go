@@ -102,7 +102,7 @@ func TestServer_ClosesConnectionsBeyondTheCapAtOnce(t *testing.T) {
 		if err != nil {
 			return false
 		}
-		defer resp.Body.Close()
+		defer func() { _ = resp.Body.Close() }()
 		_, err = io.Copy(io.Discard, resp.Body)
 		return err == nil && resp.StatusCode == 200
 	}
@@ -161,7 +161,7 @@ func TestServer_SlowClientsAreClosedAndOthersServed(t *testing.T) {
 		}
 		require.NoError(t, c.Close())
 	}
-	require.Zero(t, f.counted("1"))
+	require.Zero(t, f.counted())
 }
 
 func TestServer_HeadersHaveAShorterTimeThanBodies(t *testing.T) {
@@ -235,7 +235,7 @@ func TestServer_ShutdownLetsRequestsInFlightFinish(t *testing.T) {
 			got <- err.Error()
 			return
 		}
-		defer resp.Body.Close()
+		defer func() { _ = resp.Body.Close() }()
 		b, _ := io.ReadAll(resp.Body)
 		got <- string(b)
 	}()
@@ -285,7 +285,7 @@ func TestServer_ShutdownCutsOffWhatOutlastsItsContext(t *testing.T) {
 }
 
 func TestServer_KeepsServingUnderManyConnections(t *testing.T) {
-	f := newFixture(t, func(c *Config) { c.Service = c.Service.(*asked).Service })
+	f := newFixture(t, func(c *Config) { c.Service = as[*asked](t, c.Service).Service })
 	_, addr := serving(t, f.api, func(*ServerConfig) {})
 	var wg sync.WaitGroup
 	var good atomic.Int64
@@ -297,7 +297,7 @@ func TestServer_KeepsServingUnderManyConnections(t *testing.T) {
 			if err != nil {
 				return
 			}
-			defer c.Close()
+			defer func() { _ = c.Close() }()
 			_, err = fmt.Fprintf(c, "POST /v1/like HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", token, len(goodLike), goodLike)
 			if err != nil {
 				return
@@ -314,5 +314,5 @@ func TestServer_KeepsServingUnderManyConnections(t *testing.T) {
 	}
 	wg.Wait()
 	require.EqualValues(t, users, good.Load())
-	require.EqualValues(t, users, f.counted("1"))
+	require.EqualValues(t, users, f.counted())
 }
