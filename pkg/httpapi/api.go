@@ -148,21 +148,22 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, name string, rt *rou
 	start := time.Now()
 	c, _ := a.calls.Get().(*call)
 	c.begin(w, r, name)
+	ctx := r.Context()
 	defer func() {
 		if p := recover(); p != nil {
-			c.recovered(p)
+			c.recovered(ctx, p)
 		}
 		if a.cfg.Observer != nil {
 			a.cfg.Observer.Request(name, c.status, time.Since(start))
 		}
 		c.release()
 	}()
-	c.answer(a.run(c, rt))
+	c.answer(ctx, a.run(ctx, c, rt))
 }
 
 // run checks what is common to all routes, in the order of cost: who calls, what
 // he sends, what he has seen.
-func (a *API) run(c *call, rt *route) error {
+func (a *API) run(ctx context.Context, c *call, rt *route) error {
 	if err := c.authorise(rt.access); err != nil {
 		return err
 	}
@@ -176,7 +177,7 @@ func (a *API) run(c *call, rt *route) error {
 	}
 	// The time is the service's alone: how long a client may take to send its
 	// body is the server's ReadTimeout.
-	ctx, cancel := context.WithTimeout(c.r.Context(), a.cfg.Limits.RequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, a.cfg.Limits.RequestTimeout)
 	defer cancel()
 	return rt.serve(ctx, c)
 }

@@ -201,12 +201,12 @@ func (c *call) after() (likes.Clock, error) {
 }
 
 // answer writes what is in c.out, or the problem.
-func (c *call) answer(err error) {
+func (c *call) answer(ctx context.Context, err error) {
 	h := c.w.Header()
 	h["Content-Type"] = jsonType
 	if err != nil {
 		h["Content-Type"] = problemType
-		c.problem(h, err)
+		c.problem(ctx, h, err)
 	}
 	values := new([3]string) // one allocation for three headers
 	values[0], values[1] = c.id, strconv.Itoa(len(c.out))
@@ -230,15 +230,15 @@ func (c *call) answer(err error) {
 
 // recovered answers a request whose handler panicked. Answers are written in one
 // piece at the end, so nothing has been sent yet, unless sending itself failed.
-func (c *call) recovered(p any) {
+func (c *call) recovered(ctx context.Context, p any) {
 	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(p)
 	}
-	c.answer(fmt.Errorf("%w: %v\n%s", errPanic, p, debug.Stack()))
+	c.answer(ctx, fmt.Errorf("%w: %v\n%s", errPanic, p, debug.Stack()))
 }
 
 // log tells the operator what the client is not told.
-func (c *call) log(row *row, err error) {
+func (c *call) log(ctx context.Context, row *row, err error) {
 	level := slog.LevelWarn
 	switch {
 	case row.status < 500:
@@ -248,6 +248,6 @@ func (c *call) log(row *row, err error) {
 	case errors.Is(err, likes.ErrOverloaded), errors.Is(err, likes.ErrNotYet):
 		level = slog.LevelDebug // the metrics count them; a line each would add to the load
 	}
-	c.api.cfg.Logger.Log(context.WithoutCancel(c.r.Context()), level, "request failed",
+	c.api.cfg.Logger.Log(context.WithoutCancel(ctx), level, "request failed",
 		"request_id", c.id, "route", c.route, "status", row.status, "code", row.code, "error", err)
 }

@@ -101,9 +101,9 @@ func (r *row) detailOf(err error) string {
 
 // problem makes the answer an RFC 9457 document and sets the headers that go
 // with it.
-func (c *call) problem(h http.Header, err error) {
+func (c *call) problem(ctx context.Context, h http.Header, err error) {
 	row := find(err)
-	c.log(row, err)
+	c.log(ctx, row, err)
 	c.status, c.cache, c.vary, c.like, c.stale = row.status, noStore, nil, "", false
 	if row.status == http.StatusUnauthorized {
 		challenge := `Bearer realm="likectl"`
@@ -116,7 +116,8 @@ func (c *call) problem(h http.Header, err error) {
 	if errors.As(err, &p) && p.allow != "" {
 		h["Allow"] = []string{p.allow}
 	}
-	b := append(c.out[:0], `{"type":"urn:likectl:error:`...)
+	b := c.out[:0]
+	b = append(b, `{"type":"urn:likectl:error:`...)
 	b = append(append(b, row.code...), `","title":`...)
 	b = appendString(b, row.title)
 	b = strconv.AppendInt(append(b, `,"status":`...), int64(row.status), 10)
@@ -127,7 +128,8 @@ func (c *call) problem(h http.Header, err error) {
 		h["Retry-After"] = []string{strconv.Itoa(row.retry)}
 	}
 	b = appendString(append(b, `,"request_id":`...), c.id)
-	c.out = append(b, '}')
+	b = append(b, '}')
+	c.out = b
 }
 
 // appendEntryError appends the error of one entry of a batch.
@@ -168,12 +170,12 @@ func (f *failures) add(err error) {
 
 // of returns the error of the whole batch if all of its n entries failed by the
 // service's fault. Otherwise it logs that some did.
-func (f *failures) of(c *call, n int) error {
+func (f *failures) of(ctx context.Context, c *call, n int) error {
 	switch {
 	case f.n == n && f.fault:
 		return f.first
 	case f.ours != nil:
-		c.log(find(f.ours), f.ours)
+		c.log(ctx, find(f.ours), f.ours)
 	}
 	return nil
 }

@@ -64,7 +64,8 @@ func (a *API) batch(ctx context.Context, c *call) error {
 	}
 	results := a.cfg.Service.Apply(ctx, ms)
 	var failed failures
-	b := append(c.out, `{"results":[`...)
+	b := c.out
+	b = append(b, `{"results":[`...)
 	for i, r := range results {
 		if i > 0 {
 			b = append(b, ',')
@@ -75,6 +76,7 @@ func (a *API) batch(ctx context.Context, c *call) error {
 		}
 		b = a.appendResult(b, ms[i], r)
 	}
-	c.out = append(b, "]}"...)
-	return failed.of(c, len(results))
+	b = append(b, "]}"...)
+	c.out = b
+	return failed.of(ctx, c, len(results))
 }

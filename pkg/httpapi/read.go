@@ -55,7 +55,7 @@ func (a *API) counts(ctx context.Context, c *call) error {
 	items := unique(body.items)
 	totals := a.totals(ctx, orLikes(body.counters), items, seen)
 	c.cache = noStore
-	b, err := appendKeyed(c, `{"counts":{`, len(items),
+	b, err := appendKeyed(ctx, c, `{"counts":{`, len(items),
 		func(b []byte, i int) []byte { return a.appendItemKey(b, items[i]) },
 		totals.append, totals.err)
 	if err != nil {
@@ -63,7 +63,8 @@ func (a *API) counts(ctx context.Context, c *call) error {
 	}
 	b = totals.appendOrigin(b, c)
 	b = strconv.AppendInt(append(b, `,"took_ms":`...), time.Since(start).Milliseconds(), 10)
-	c.out = append(b, '}')
+	b = append(b, '}')
+	c.out = b
 	return nil
 }
 
@@ -163,14 +164,15 @@ func (a *API) hasLiked(ctx context.Context, c *call) error {
 	}
 	items := unique(body.items)
 	members := a.cfg.Service.Has(ctx, body.counter, user, items, seen)
-	b, err := appendKeyed(c, `{"liked":{`, len(items),
+	b, err := appendKeyed(ctx, c, `{"liked":{`, len(items),
 		func(b []byte, i int) []byte { return appendID(b, items[i].ID) },
 		func(b []byte, i int) []byte { return strconv.AppendBool(b, members[i].Liked) },
 		func(i int) error { return members[i].Err })
 	if err != nil {
 		return err
 	}
-	c.out = append(b, '}')
+	b = append(b, '}')
+	c.out = b
 	return nil
 }
 
@@ -234,7 +236,8 @@ func (a *API) likers(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	b := append(c.out, `{"likers":[`...)
+	b := c.out
+	b = append(b, `{"likers":[`...)
 	for i, m := range page {
 		if i > 0 {
 			b = append(b, ',')
@@ -251,9 +254,12 @@ func (a *API) likers(ctx context.Context, c *call) error {
 // head and closes it; entries with an error are left out of it and put into a
 // sibling "errors". If all of them failed by the service's fault it returns the
 // error of the whole.
-func appendKeyed(c *call, head string, n int, key, value func([]byte, int) []byte, errOf func(int) error) ([]byte, error) {
+func appendKeyed(
+	ctx context.Context, c *call, head string, n int, key, value func([]byte, int) []byte, errOf func(int) error,
+) ([]byte, error) {
 	var failed failures
-	b := append(c.out, head...)
+	b := c.out
+	b = append(b, head...)
 	for i := range n {
 		if err := errOf(i); err != nil {
 			failed.add(err)
@@ -279,7 +285,7 @@ func appendKeyed(c *call, head string, n int, key, value func([]byte, int) []byt
 			b = appendEntryError(append(key(b, i), ':'), err)
 		}
 	}
-	return append(b, '}'), failed.of(c, n)
+	return append(b, '}'), failed.of(ctx, c, n)
 }
 
 // unique returns the items without repeats, in their order: an object has each
