@@ -102,7 +102,6 @@ func (d *decoder) text(name string) ([]byte, error) {
 
 // id reads an id as a string or as bare digits.
 func (d *decoder) id() (int64, error) {
-	start := d.i
 	if c := d.peek(); c < '0' || c > '9' {
 		text, err := d.text("an id in quotes or plain digits")
 		if err != nil {
@@ -110,7 +109,9 @@ func (d *decoder) id() (int64, error) {
 		}
 		return d.parsed(likes.ParseID(text))
 	}
-	for start = d.i; d.i < len(d.b) && d.b[d.i] >= '0' && d.b[d.i] <= '9'; d.i++ {
+	start := d.i
+	for d.i < len(d.b) && d.b[d.i] >= '0' && d.b[d.i] <= '9' {
+		d.i++
 	}
 	if d.i < len(d.b) {
 		switch d.b[d.i] {

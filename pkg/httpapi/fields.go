@@ -16,8 +16,6 @@ const (
 	fItemIDs
 	fCounterTypes
 	fOps
-
-	fAll = fOps<<1 - 1
 )
 
 // fieldOf returns the member of that name, or 0. It does not allocate.

@@ -135,7 +135,7 @@ var errSilent = errors.New("no answer in time")
 func (p *probe) round(ctx context.Context, log *slog.Logger) {
 	if p.running != nil {
 		select {
-		case <-p.running: // that was then
+		case <-p.running: //nolint:errcheck // that was then: this round asks anew
 			p.running = nil
 		default:
 		}
