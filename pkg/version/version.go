@@ -97,7 +97,8 @@ func (c *Codec) Append(b []byte, v likes.Version) ([]byte, error) {
 	}
 	s, _ := c.scratch.Get().(*scratch)
 	defer c.scratch.Put(s)
-	r := append(s.raw[:0], format)
+	r := s.raw[:0]
+	r = append(r, format)
 	r = binary.BigEndian.AppendUint16(r, uint16(v.Edge.Counter))
 	r = binary.BigEndian.AppendUint16(r, uint16(v.Edge.Item.Type))
 	r = binary.BigEndian.AppendUint64(r, uint64(v.Edge.Item.ID))
