@@ -82,8 +82,14 @@ func TestMint_RefusesWhatVerifyWould(t *testing.T) {
 		scope Scope
 		ttl   time.Duration
 	}{
-		{0, User, time.Hour}, {-1, User, time.Hour}, {1, 0, time.Hour}, {1, 9, time.Hour},
-		{1, User, 0}, {1, User, -time.Hour}, {1, User, time.Millisecond}, {1, User, MaxTTL + 1},
+		{0, User, time.Hour},
+		{-1, User, time.Hour},
+		{1, 0, time.Hour},
+		{1, 9, time.Hour},
+		{1, User, 0},
+		{1, User, -time.Hour},
+		{1, User, time.Millisecond},
+		{1, User, MaxTTL + 1},
 	} {
 		_, err := a.Mint(c.user, c.scope, c.ttl)
 		require.ErrorIs(t, err, likes.ErrInvalid, "%+v", c)

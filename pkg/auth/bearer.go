@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// ErrNoToken: the request carries no bearer token.
+// ErrNoToken says that the request carries no bearer token.
 var ErrNoToken = errors.New("no bearer token: send the header Authorization: Bearer TOKEN")
 
 // Bearer returns the token of a request's Authorization headers (RFC 6750, 2.1).
