@@ -3,7 +3,6 @@ package datadir_test
 import (
 	"bufio"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -211,7 +210,7 @@ func TestBadSecretsAreRefused(t *testing.T) {
 			require.ErrorContains(t, err, path)
 			_, err = datadir.Open(dir)
 			require.ErrorContains(t, err, c.says)
-			require.False(t, errors.As(err, new(*datadir.LockedError)), "a failed open holds no lock")
+			require.NotErrorAs(t, err, new(*datadir.LockedError), "a failed open holds no lock")
 			left, err := os.ReadFile(path)
 			require.NoError(t, err)
 			require.Len(t, left, c.size, "a bad secret is never replaced")
