@@ -102,10 +102,10 @@ func requireExact(tb testing.TB, s *sqlite.Store) (checked int) {
 	}
 }
 
-// count reads one counter.
-func count(tb testing.TB, s *sqlite.Store, item likes.ItemID) int64 {
+// count reads the likes of post 1.
+func count(tb testing.TB, s *sqlite.Store) int64 {
 	tb.Helper()
 	out := make([]store.CountRow, 1)
-	require.NoError(tb, s.Counts(tb.Context(), likes.Likes, []likes.Item{{Type: 1, ID: item}}, out))
+	require.NoError(tb, s.Counts(tb.Context(), likes.Likes, []likes.Item{{Type: 1, ID: 1}}, out))
 	return out[0].N
 }
