@@ -5,6 +5,7 @@ package schema
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -40,10 +41,10 @@ func NewCmd() *cobra.Command {
 					return err
 				}
 				migrations, err := run(cmd.Context(), cfg)
-				if perr := Print(cmd.OutOrStdout(), output, migrations); err == nil {
-					err = perr
+				if err != nil && len(migrations) == 0 {
+					return err
 				}
-				return err
+				return errors.Join(err, Print(cmd.OutOrStdout(), output, migrations))
 			},
 		}
 		cli.OutputFlag(c, &output)
