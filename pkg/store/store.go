@@ -97,6 +97,45 @@ type Edges interface {
 	Now(ctx context.Context) (time.Time, error)
 }
 
+// MaxWalk is the largest step of a [Walker]: some 300 KB of edges.
+const MaxWalk = 5000
+
+// EdgePage is one step of a walk over all edges.
+type EdgePage struct {
+	// Members are the liked edges of the step, in key order. There may be none
+	// although the walk goes on, where all that it met had been taken back.
+	Members []likes.Member
+	// Next continues the walk; the zero Edge says that it has ended.
+	Next likes.Edge
+}
+
+// Walker reads all liked edges, or all of one user.
+//
+// Each step is one snapshot and continues behind a key, so under live writes an
+// edge that is liked during the whole walk appears exactly once and none twice;
+// one that changes meanwhile appears or not, as it was when its step came by.
+type Walker interface {
+	// WalkEdges looks at up to limit edges behind after, in the order of
+	// [likes.Edge.Compare], and returns those that are liked; limit, 1 to
+	// MaxWalk, bounds the work too, since edges that were taken back count. The
+	// zero Edge is before all, one with nothing but a Counter before that
+	// counter's.
+	WalkEdges(ctx context.Context, after likes.Edge, limit int) (EdgePage, error)
+	// LikedBy is that of [Edges].
+	LikedBy(ctx context.Context, c likes.Counter, user likes.UserID, after likes.Item, limit int) ([]likes.Member, error)
+	// EstimateEdges returns about how many liked edges a counter has, 0 for all
+	// counters, for progress; 0 if unknown.
+	EstimateEdges(ctx context.Context, c likes.Counter) (int64, error)
+}
+
+// CheckWalk returns ErrInvalid unless a step has 1 to MaxWalk edges.
+func CheckWalk(limit int) error {
+	if limit < 1 || limit > MaxWalk {
+		return likes.Errorf(likes.ErrInvalid, "a step of %d edges, want 1 to %d", limit, MaxWalk)
+	}
+	return nil
+}
+
 // Key names one counter.
 type Key struct {
 	Counter likes.Counter

@@ -138,6 +138,8 @@ func TestTablesAreUsedAsDesigned(t *testing.T) {
 	_, err = r.Likers(t.Context(), likes.Likes, likes.Item{Type: 1, ID: 3}, 10, 10)
 	require.NoError(t, err)
 	require.NoError(t, r.Registers(t.Context(), likes.Likes, 5, []likes.Item{{Type: 1, ID: 3}}, make([]likes.Register, 1)))
+	_, err = r.WalkEdges(t.Context(), likes.Edge{Counter: likes.Likes}, store.MaxWalk)
+	require.NoError(t, err)
 	requireExact(t, r)
 	require.NoError(t, r.Close()) // its sessions report their statistics
 	var scans, updates, hot int64

@@ -8,6 +8,7 @@ const (
 	registersStatement = "likectl_registers"
 	likersStatement    = "likectl_likers"
 	likedByStatement   = "likectl_liked_by"
+	walkStatement      = "likectl_walk"
 	nowStatement       = "likectl_now"
 )
 
@@ -22,6 +23,7 @@ func statements() []statement {
 		{registersStatement, registersSQL},
 		{likersStatement, likersSQL},
 		{likedByStatement, likedBySQL},
+		{walkStatement, walkEdgesSQL},
 		{nowStatement, "select clock_timestamp()"},
 	}
 }
@@ -109,4 +111,12 @@ union all
  where user_id = $1::bigint and counter = $2::smallint and item_type > $3::smallint and liked
  order by item_type, item_id desc limit $5::bigint)
 order by item_type, item_id desc limit $5::bigint`
+
+	// One range of the primary key. Edges that were taken back are read too and
+	// left out by the caller, so that a long run of them ends a step, not the
+	// statement's time.
+	walkEdgesSQL = `
+select counter, item_type, item_id, user_id, liked_at, liked from edges
+where (counter, item_type, item_id, user_id) > ($1::smallint, $2::smallint, $3::bigint, $4::bigint)
+order by counter, item_type, item_id, user_id limit $5::bigint`
 )

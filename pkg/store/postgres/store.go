@@ -27,6 +27,7 @@ type Store struct {
 var (
 	_ store.Edges   = (*Store)(nil)
 	_ store.Auditor = (*Store)(nil)
+	_ store.Walker  = (*Store)(nil)
 )
 
 // Open connects to the database, which must have the schema of this program

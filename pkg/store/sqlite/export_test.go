@@ -8,7 +8,7 @@ func Statements(n int) []string {
 	var all []string
 	for _, s := range []statement{
 		selectRegisters, selectCounts, selectLikers, selectLikedSameType, selectLikedNextTypes,
-		selectCounterPage, selectEdgePage, selectDrift, upsertEdges, upsertCounters,
+		selectCounterPage, selectEdgePage, selectDrift, upsertEdges, upsertCounters, selectWalk,
 	} {
 		all = append(all, s.sql(n))
 	}

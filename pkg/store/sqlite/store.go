@@ -49,6 +49,7 @@ type Store struct {
 var (
 	_ store.Edges   = (*Store)(nil)
 	_ store.Auditor = (*Store)(nil)
+	_ store.Walker  = (*Store)(nil)
 )
 
 // Open opens the database file, creates it with mode 0600 if it is missing, and

@@ -24,6 +24,7 @@ import (
 type Store interface {
 	store.Edges
 	store.Auditor
+	store.Walker
 	// Exec runs one statement in a transaction of its own.
 	Exec(ctx context.Context, sql string) error
 	// Int returns the one integer that a query yields.
@@ -58,6 +59,9 @@ func Run(t *testing.T, open func(testing.TB) Store) {
 		{"ConcurrentBatchesNeverFail", testOverlap},
 		{"CountEqualsEdgesInEverySnapshot", testSnapshots},
 		{"PagesUnderWrites", testPagesUnderWrites},
+		{"WalkFindsEveryLikedEdgeInKeyOrder", testWalk},
+		{"WalkStepsAreBounded", testWalkSteps},
+		{"WalkUnderWrites", testWalkUnderWrites},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
