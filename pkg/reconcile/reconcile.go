@@ -10,13 +10,12 @@ package reconcile
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
 	"likectl/pkg/likes"
+	"likectl/pkg/retry"
 	"likectl/pkg/store"
 )
 
@@ -33,10 +32,6 @@ const (
 	// chunk is the number of counters compared in one snapshot, which a store
 	// must keep old versions of rows for.
 	chunk = 500
-	// attempts is how often a step is tried while the store is away, with
-	// pauses that double: about 6 s in all.
-	attempts = 6
-	minPause = 200 * time.Millisecond
 	// repairs is how often a counter is repaired until it is found right. More
 	// than one is needed only if something breaks it again at the same time.
 	repairs = 3
@@ -144,7 +139,7 @@ func (w *Walk) steps(ctx context.Context) func() (store.Audit, error) {
 	if keys := w.config.Keys; len(keys) > 0 {
 		w.estimate.Store(int64(len(keys)))
 		return func() (audit store.Audit, err error) {
-			err = try(ctx, func() error { audit, err = w.auditor.AuditItem(ctx, keys); return err })
+			err = retry.Do(ctx, func() error { audit, err = w.auditor.AuditItem(ctx, keys); return err })
 			audit.Next = store.Key{}
 			return audit, err
 		}
@@ -156,7 +151,7 @@ func (w *Walk) steps(ctx context.Context) func() (store.Audit, error) {
 	var at store.Key
 	size := chunk
 	return func() (audit store.Audit, err error) {
-		err = try(ctx, func() error {
+		err = retry.Do(ctx, func() error {
 			if audit, err = w.auditor.Audit(ctx, at, size); err != nil {
 				// The items may have more edges than the store counts in time.
 				size = max(1, size/4)
@@ -174,7 +169,8 @@ func (w *Walk) handle(ctx context.Context, d store.Drift) error {
 	f := Found{Drift: d}
 	for n := 0; n < repairs && !w.config.DryRun && !f.Repaired; n++ {
 		var after store.Audit
-		err := try(ctx, func() error {
+		// Repeating is safe for repairs too: each measures the difference again.
+		err := retry.Do(ctx, func() error {
 			if _, err := w.auditor.Repair(ctx, d.Key); err != nil {
 				return err
 			}
@@ -196,26 +192,6 @@ func (w *Walk) handle(ctx context.Context, d store.Drift) error {
 	return w.found(f)
 }
 
-// try repeats a step while the store is away or too busy. That is safe for
-// repairs too: each measures the difference again.
-func try(ctx context.Context, step func() error) error {
-	pause := minPause
-	for n := 1; ; n++ {
-		err := step()
-		if err == nil || n == attempts || !temporary(err) {
-			return err
-		}
-		if err := sleep(ctx, pause/2+rand.N(pause/2)); err != nil {
-			return err
-		}
-		pause *= 2
-	}
-}
-
-func temporary(err error) bool {
-	return errors.Is(err, likes.ErrUnavailable) || errors.Is(err, likes.ErrOverloaded) || errors.Is(err, likes.ErrUncertain)
-}
-
 // pacer spreads work over time. Time that a slow store took is not caught up.
 type pacer struct {
 	rate int
@@ -228,19 +204,5 @@ func (p *pacer) wait(ctx context.Context, n int) error {
 	if p.next.Before(now) {
 		p.next = now
 	}
-	return sleep(ctx, p.next.Sub(now))
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
+	return retry.Sleep(ctx, p.next.Sub(now))
 }
