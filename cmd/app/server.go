@@ -90,7 +90,8 @@ func (s *Server) apiHandler(health *httpapi.Health, metrics *telemetry.Metrics) 
 func (s *Server) adminHandler(health *httpapi.Health, metrics *telemetry.Metrics) http.Handler {
 	mux := httpapi.NewAdmin(health)
 	mux.Handle("/admin/v1/", adminapi.New(adminapi.Config{
-		Service: s.tier.Service, Auditor: s.tier.Auditor, Types: s.cfg.Items.Types, Authorize: adminapi.AdminOnly(s.tokens), Log: s.log,
+		Service: s.tier.Service, Auditor: s.tier.Auditor, Walker: s.tier.Walker, Types: s.cfg.Items.Types,
+		Authorize: adminapi.AdminOnly(s.tokens), Log: s.log,
 	}))
 	mux.Handle("GET /metrics", metrics.Handler())
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)

@@ -30,6 +30,7 @@ import (
 type Tier struct {
 	Service likes.Service
 	Auditor store.Auditor
+	Walker  store.Walker
 	// Probes ask every backend for a sign of life.
 	Probes []httpapi.Probe
 	// Secret signs tokens.
@@ -96,7 +97,7 @@ func (t *Tier) openEmbedded(ctx context.Context, cfg config.Config) (store.Edges
 		return nil, err
 	}
 	t.opened.Push("sqlite", func(context.Context) error { return db.Close() })
-	t.Auditor, t.Secret = db, dir.Secret()
+	t.Auditor, t.Walker, t.Secret = db, db, dir.Secret()
 	t.Backend = "embedded SQLite in " + dir.Path()
 	t.Probes = []httpapi.Probe{{Name: "sqlite", Check: pinged(db)}}
 	return db, nil
@@ -115,7 +116,7 @@ func (t *Tier) openPostgres(ctx context.Context, cfg config.Config) (store.Edges
 		return nil, err
 	}
 	t.opened.Push("postgres", func(context.Context) error { return db.Close() })
-	t.Auditor, t.Secret = db, secret
+	t.Auditor, t.Walker, t.Secret = db, db, secret
 	t.Backend = db.String()
 	t.Probes = []httpapi.Probe{{Name: "postgres", Check: pinged(db)}}
 	return db, nil

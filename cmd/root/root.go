@@ -5,6 +5,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"likectl/cmd/cli"
+	"likectl/cmd/export"
 	"likectl/cmd/imports"
 	"likectl/cmd/reconcile"
 	"likectl/cmd/schema"
@@ -31,6 +32,7 @@ Start with likectl serve: it needs nothing else and prints a curl line to paste.
 		serve.NewCmd(),
 		token.NewCmd(),
 		imports.NewCmd(),
+		export.NewCmd(),
 		reconcile.NewCmd(),
 		schema.NewCmd(),
 		tiers.NewCmd(),

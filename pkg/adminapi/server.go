@@ -19,6 +19,7 @@ import (
 type Config struct {
 	Service likes.Service
 	Auditor store.Auditor
+	Walker  store.Walker
 	// Types are the configured item types.
 	Types map[string]int
 	// Authorize returns nil for an administrator's request. An error that is
@@ -65,6 +66,9 @@ func New(c Config) *Handler {
 	h.mux.HandleFunc("GET "+pathTypes, h.types)
 	h.mux.HandleFunc("POST "+pathReplay, h.replay)
 	h.mux.HandleFunc("POST "+pathReconcile, h.reconcile)
+	h.mux.HandleFunc("POST "+pathWalk, h.walk)
+	h.mux.HandleFunc("POST "+pathLikedBy, h.likedBy)
+	h.mux.HandleFunc("POST "+pathEstimate, h.estimate)
 	return h
 }
 

@@ -4,6 +4,9 @@
 //	GET  /admin/v1/item_types  the configured item types and their numbers
 //	POST /admin/v1/replay      apply a batch of replays
 //	POST /admin/v1/reconcile   compare counters with edges; answers as it goes
+//	POST /admin/v1/walk        a page of all liked edges, in key order
+//	POST /admin/v1/liked_by    a page of one user's
+//	POST /admin/v1/estimate    about how many there are
 //
 // Every call needs an admin's token. It must also name a loopback host: a page
 // in an administrator's browser can make a name of its own point to 127.0.0.1
@@ -23,6 +26,9 @@ const (
 	pathTypes     = "/admin/v1/item_types"
 	pathReplay    = "/admin/v1/replay"
 	pathReconcile = "/admin/v1/reconcile"
+	pathWalk      = "/admin/v1/walk"
+	pathLikedBy   = "/admin/v1/liked_by"
+	pathEstimate  = "/admin/v1/estimate"
 
 	// maxBody bounds requests: likes.MaxApply replays of about 170 bytes, twice
 	// over, and then some.

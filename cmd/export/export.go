@@ -1,0 +1,117 @@
+// Package export is the command `likectl export`.
+package export
+
+import (
+	"context"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"likectl/cmd/app"
+	"likectl/cmd/cli"
+	"likectl/pkg/config"
+	"likectl/pkg/ingest"
+	"likectl/pkg/likes"
+)
+
+// Options are what `likectl export` is told.
+type Options struct {
+	// Path is the file, - for standard output.
+	Path   string
+	Format ingest.Format
+	// Counter and User leave out the edges of others; 0: of all.
+	Counter likes.Counter
+	User    likes.UserID
+	// Admin is the URL of a running server's admin listener; empty: the command
+	// opens the stores itself.
+	Admin  string
+	Config config.Config
+}
+
+// NewCmd returns the command.
+func NewCmd() *cobra.Command { return newCmd(run) }
+
+func newCmd(run func(ctx context.Context, out, errOut io.Writer, o Options) error) *cobra.Command {
+	var o Options
+	var format, counter, user string
+	cmd := &cobra.Command{
+		Use:   "export",
+		Short: "Write all likes and saves, or one user's, as CSV or JSONL",
+		Long: `Write all likes and saves, or those of one user, in the form that likectl import
+reads: user_id, item_type, item_id, liked_at, counter. Imported into an empty
+store they give the same counts. Progress and the result go to standard error.
+
+It is safe while the service runs. Every page of the export is a snapshot, all
+of them together are not: what is liked from the beginning to the end of the
+export is in it exactly once, what changes meanwhile is in it or not.
+
+A file appears whole or not at all, readable by its owner only, in place of one
+with the same name; with a name that ends in .gz it is gzipped.
+
+While a server runs on the data folder, export through it with --admin.`,
+		Example: `  likectl export -o likes.csv.gz
+  likectl export --user 42 --format jsonl
+  likectl export --counter saves -o saves.jsonl -c configs/tier1.yaml
+  likectl export -o likes.csv --admin http://127.0.0.1:9090`,
+		Args: cobra.NoArgs,
+	}
+	stores := app.AddStoreFlags(cmd)
+	set := cmd.Flags()
+	set.StringVarP(&o.Path, "out", "o", "-", "`FILE` to write, - for standard output")
+	set.StringVar(&format, "format", "", "form of the output {csv|jsonl}; default: jsonl for such a file name, else csv")
+	set.StringVar(&counter, "counter", "", "only this counter's edges {likes|saves}; default: all")
+	set.StringVar(&user, "user", "", "only the edges of the user with this `ID`")
+	set.StringVar(&o.Admin, "admin", "", "export from the running server with this admin listener, such as http://127.0.0.1:9090")
+	for flag, values := range map[string][]string{
+		"format": {"csv", "jsonl"}, "counter": {likes.Likes.String(), likes.Saves.String()},
+	} {
+		cobra.CheckErr(cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)))
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
+		if o.Format, err = formatOf(format, o.Path); err != nil {
+			return cli.Usagef("--format: %w", err)
+		}
+		if counter != "" {
+			if o.Counter, err = likes.ParseCounter(counter); err != nil {
+				return cli.Usagef("--counter: %w", err)
+			}
+		}
+		if set.Changed("user") {
+			id, err := likes.ParseID(user)
+			if err != nil {
+				return cli.Usagef("--user: %w", err)
+			}
+			o.User = likes.UserID(id)
+		}
+		if o.Path == "" {
+			return cli.Usagef("--out is empty, want a file, or - for standard output")
+		}
+		if o.Config, err = stores.Load(); err != nil {
+			return err
+		}
+		return run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), o)
+	}
+	return cmd
+}
+
+// formatOf returns the named format, or the one that the file's name tells.
+func formatOf(name, path string) (ingest.Format, error) {
+	f, err := ingest.ParseFormat(name)
+	if err != nil || f != ingest.Auto {
+		return f, err
+	}
+	path = strings.TrimSuffix(path, ".gz")
+	if strings.HasSuffix(path, ".jsonl") || strings.HasSuffix(path, ".ndjson") {
+		return ingest.JSONL, nil
+	}
+	return ingest.CSV, nil
+}
+
+// name is what messages call the output.
+func (o Options) name() string {
+	if o.Path == "-" {
+		return "standard output"
+	}
+	return o.Path
+}
