@@ -37,19 +37,47 @@ func AddStoreFlags(cmd *cobra.Command) *StoreFlags {
 // Override makes a flag, if it is given, override a key.
 func (f *StoreFlags) Override(key string, flag *pflag.Flag) { f.overrides[key] = flag }
 
+// AddServeFlags adds the flags that override more of what a server is told.
+func AddServeFlags(cmd *cobra.Command, f *StoreFlags) {
+	d := config.Default()
+	set := cmd.PersistentFlags()
+	set.Int("tier", d.Tier, "architecture {1|2|3|4|5}; 1 is built")
+	set.String("listen", d.Listen, "address of the API")
+	set.String("admin-listen", d.AdminListen, "loopback address of metrics, profiles and the admin API")
+	for key, name := range map[string]string{"tier": "tier", "listen": "listen", "admin_listen": "admin-listen"} {
+		f.Override(key, set.Lookup(name))
+	}
+}
+
 // Load returns the configuration. Its errors carry the exit code 2.
 func (f *StoreFlags) Load() (config.Config, error) {
+	cfg, err := config.Load(f.File, f.given())
+	return cfg, asUsage(err)
+}
+
+// Explain returns the configuration, valid or not, and where its values are
+// from. Its errors carry the exit code 2.
+func (f *StoreFlags) Explain() (*config.Explained, error) {
+	e, err := config.Explain(f.File, f.given())
+	return e, asUsage(err)
+}
+
+// given are the keys that flags override.
+func (f *StoreFlags) given() map[string]any {
 	given := make(map[string]any)
 	for key, flag := range f.overrides {
 		if flag.Changed {
 			given[key] = flag.Value.String()
 		}
 	}
-	cfg, err := config.Load(f.File, given)
+	return given
+}
+
+func asUsage(err error) error {
 	if errors.Is(err, likes.ErrInvalid) {
-		err = cli.WithCode(cli.Usage, err)
+		return cli.WithCode(cli.Usage, err)
 	}
-	return cfg, err
+	return err
 }
 
 // Quiet is the logger of commands that print their own results: warnings only.

@@ -5,6 +5,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"likectl/cmd/cli"
+	"likectl/cmd/config"
 	"likectl/cmd/export"
 	"likectl/cmd/imports"
 	"likectl/cmd/reconcile"
@@ -35,6 +36,7 @@ Start with likectl serve: it needs nothing else and prints a curl line to paste.
 		export.NewCmd(),
 		reconcile.NewCmd(),
 		schema.NewCmd(),
+		config.NewCmd(),
 		tiers.NewCmd(),
 		exitCodes(),
 	)

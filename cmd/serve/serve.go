@@ -42,22 +42,15 @@ line to paste. With a configuration file it runs on the backends named there.`,
 		Args: cobra.NoArgs,
 	}
 	flags := app.AddStoreFlags(cmd)
-	d := config.Default()
-	set := cmd.Flags()
-	set.Int("tier", d.Tier, "architecture {1|2|3|4|5}; 1 is built")
-	set.String("listen", d.Listen, "address of the API")
-	set.String("admin-listen", d.AdminListen, "loopback address of metrics, profiles and the admin API")
-	set.BoolVar(&embedded, "embedded", false, "keep the data in the data folder although a tier or file is named")
-	for key, name := range map[string]string{"tier": "tier", "listen": "listen", "admin_listen": "admin-listen"} {
-		flags.Override(key, set.Lookup(name))
-	}
+	app.AddServeFlags(cmd, flags)
+	cmd.Flags().BoolVar(&embedded, "embedded", false, "keep the data in the data folder although a tier or file is named")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, err := flags.Load()
 		if err != nil {
 			return err
 		}
 		return run(cmd.Context(), cmd.ErrOrStderr(), Options{
-			Config: cfg, Embedded: embedded, Explicit: flags.File != "" || set.Changed("tier"),
+			Config: cfg, Embedded: embedded, Explicit: flags.File != "" || cmd.Flags().Changed("tier"),
 		})
 	}
 	return cmd

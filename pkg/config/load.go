@@ -6,8 +6,11 @@ import (
 	"io/fs"
 	"net"
 	"reflect"
+	"slices"
 	"strings"
+	"time"
 
+	"github.com/go-viper/mapstructure/v2"
 	"github.com/spf13/viper"
 
 	"likectl/pkg/likes"
@@ -15,20 +18,40 @@ import (
 
 // Load reads the configuration: overrides (from flags, by key such as
 // "postgres.dsn") before the environment before the file before the defaults.
-// An empty file name means no file. Every error is likes.ErrInvalid, names the
-// key, and says where it was set if that is the file.
+// An empty file name means no file. Every error is likes.ErrInvalid and names
+// all keys that are wrong.
 func Load(file string, overrides map[string]any) (Config, error) {
+	l, err := Explain(file, overrides)
+	if err != nil {
+		return Config{}, err
+	}
+	return l.Config, l.Err()
+}
+
+// Problem is what is wrong with one key.
+type Problem struct {
+	Key  string `json:"key"`
+	Text string `json:"problem"`
+}
+
+// Error implements error.
+func (p Problem) Error() string { return p.Key + ": " + p.Text }
+
+// read decodes the file and what overrides it. The error says that the file
+// could not be read at all; problems with single keys leave those as they are by
+// default.
+func read(file string, overrides map[string]any) (*viper.Viper, Config, []Problem, error) {
 	v := viper.NewWithOptions(viper.ExperimentalBindStruct())
-	v.SetEnvPrefix("LIKECTL")
+	v.SetEnvPrefix(envPrefix)
 	v.SetEnvKeyReplacer(strings.NewReplacer(".", "_"))
 	v.AutomaticEnv()
 	if file != "" {
 		v.SetConfigFile(file)
 		if err := v.ReadInConfig(); err != nil {
 			if errors.Is(err, fs.ErrNotExist) {
-				return Config{}, likes.Errorf(likes.ErrInvalid, "configuration file %s does not exist", file)
+				return nil, Config{}, nil, likes.Errorf(likes.ErrInvalid, "configuration file %s does not exist", file)
 			}
-			return Config{}, likes.Errorf(likes.ErrInvalid, "read configuration file %s: %w", file, err)
+			return nil, Config{}, nil, likes.Errorf(likes.ErrInvalid, "read configuration file %s: %w", file, err)
 		}
 	}
 	for key, value := range overrides {
@@ -37,31 +60,93 @@ func Load(file string, overrides map[string]any) (Config, error) {
 	cfg := Default()
 	types := cfg.Items.Types
 	cfg.Items.Types = nil // a file replaces the types, it does not add to the defaults
-	if err := v.UnmarshalExact(&cfg); err != nil {
-		return Config{}, likes.Errorf(likes.ErrInvalid, "configuration%s: %w", in(file), err)
-	}
+	problems := append(unknown(v), decodeProblems(v.Unmarshal(&cfg))...)
 	if cfg.Items.Types == nil {
 		cfg.Items.Types = types
 	}
-	if err := cfg.Validate(); err != nil {
-		return Config{}, likes.Errorf(likes.ErrInvalid, "configuration%s: %w", in(file), err)
-	}
-	return cfg, nil
+	return v, cfg, problems, nil
 }
 
-func in(file string) string {
-	if file == "" {
-		return ""
+// unknown returns the keys that do not exist. A section with a value instead of
+// keys is left to the decoder, which says so.
+func unknown(v *viper.Viper) (problems []Problem) {
+	known := make(map[string]bool)
+	walk(reflect.ValueOf(Config{}), "", func(key string, _ reflect.Value) {
+		known[key] = true
+		for n := strings.LastIndexByte(key, '.'); n > 0; n = strings.LastIndexByte(key[:n], '.') {
+			known[key[:n]] = true
+		}
+	})
+	keys := v.AllKeys()
+	slices.Sort(keys)
+	for _, key := range keys {
+		if !known[key] && !strings.HasPrefix(key, "items.types.") {
+			problems = append(problems, Problem{key, "there is no such key"})
+		}
 	}
-	return " in " + file
+	return problems
+}
+
+// decodeProblems takes the decoder's error apart, key by key. Its own texts speak
+// of Go's types, and could quote a secret.
+func decodeProblems(err error) (problems []Problem) {
+	switch e := err.(type) { //nolint:errorlint // the tree of errors is walked
+	case nil:
+		return nil
+	case *mapstructure.DecodeError:
+		return []Problem{{e.Name(), wanted(e.Name())}}
+	case interface{ Unwrap() []error }:
+		for _, inner := range e.Unwrap() {
+			problems = append(problems, decodeProblems(inner)...)
+		}
+		return problems
+	case interface{ Unwrap() error }:
+		return decodeProblems(e.Unwrap())
+	default:
+		return []Problem{{"configuration", err.Error()}}
+	}
+}
+
+// wanted says what a key's value must look like.
+func wanted(key string) string {
+	text := "is a section, want keys below it"
+	walk(reflect.ValueOf(Config{}), "", func(known string, v reflect.Value) {
+		if key != known && !strings.HasPrefix(key, known+"[") {
+			return
+		}
+		switch v.Interface().(type) {
+		case time.Duration:
+			text = "want a duration with its unit, such as 5s"
+		case bool:
+			text = "want true or false"
+		case map[string]int:
+			text = "want names with a whole number each"
+		case string, Secret:
+			text = "want a text"
+		default:
+			text = "want a whole number"
+		}
+	})
+	return text
 }
 
 // Validate returns ErrInvalid that names every key out of range.
 func (c Config) Validate() error {
-	var bad []error
+	problems := c.problems()
+	errs := make([]error, len(problems))
+	for i, p := range problems {
+		errs[i] = p
+	}
+	if err := errors.Join(errs...); err != nil {
+		return likes.Errorf(likes.ErrInvalid, "%w", err)
+	}
+	return nil
+}
+
+func (c Config) problems() (bad []Problem) {
 	check := func(ok bool, key, want string) {
 		if !ok {
-			bad = append(bad, fmt.Errorf("%s: %s", key, want))
+			bad = append(bad, Problem{key, want})
 		}
 	}
 	check(c.Tier >= 1 && c.Tier <= 5, "tier", "want 1 to 5")
@@ -80,7 +165,7 @@ func (c Config) Validate() error {
 	check(c.HTTP.WriteTimeout > c.HTTP.ReadTimeout+c.HTTP.RequestTimeout, "http.write_timeout",
 		"want more than http.read_timeout and http.request_timeout together")
 	if _, err := c.ItemTypes(); err != nil {
-		bad = append(bad, fmt.Errorf("items.types: %w", err))
+		check(false, "items.types", err.Error())
 	}
 	walk(reflect.ValueOf(c), "", func(key string, v reflect.Value) {
 		switch v.Kind() {
@@ -89,7 +174,7 @@ func (c Config) Validate() error {
 		default:
 		}
 	})
-	return errors.Join(bad...)
+	return bad
 }
 
 // ItemTypes returns items.types as the domain's mapping.
