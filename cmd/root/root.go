@@ -6,6 +6,7 @@ import (
 
 	"likectl/cmd/cli"
 	"likectl/cmd/config"
+	"likectl/cmd/doctor"
 	"likectl/cmd/export"
 	"likectl/cmd/imports"
 	"likectl/cmd/reconcile"
@@ -37,6 +38,7 @@ Start with likectl serve: it needs nothing else and prints a curl line to paste.
 		reconcile.NewCmd(),
 		schema.NewCmd(),
 		config.NewCmd(),
+		doctor.NewCmd(),
 		tiers.NewCmd(),
 		exitCodes(),
 	)

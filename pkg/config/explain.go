@@ -2,7 +2,6 @@ package config
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -58,14 +57,10 @@ type Explained struct {
 
 // Err returns likes.ErrInvalid that names all problems, nil if there are none.
 func (e *Explained) Err() error {
-	if len(e.Problems) == 0 {
-		return nil
+	if err := joined(e.Problems); err != nil {
+		return likes.Errorf(likes.ErrInvalid, "configuration%s: %w", in(e.File), err)
 	}
-	errs := make([]error, len(e.Problems))
-	for i, p := range e.Problems {
-		errs[i] = p
-	}
-	return likes.Errorf(likes.ErrInvalid, "configuration%s: %w", in(e.File), errors.Join(errs...))
+	return nil
 }
 
 func in(file string) string {

@@ -24,7 +24,7 @@ func TestEveryValueHasItsOrigin(t *testing.T) {
 	t.Setenv("LIKECTL_WRITE_LANES", "4")
 	t.Setenv("LIKECTL_POSTGRES_DSN", "postgres://u:hunter2@h/d")
 	t.Setenv("LIKECTL_LISTEN", "") // as good as not set
-	t.Setenv("LIKECTL_WRIET_LANES", "5")
+	t.Setenv("LIKECTL_WRITE_LANE", "5")
 	file := write(t, "listen: file:1\nwrite:\n  lanes: 3\n  max_batch: 512\nitems:\n  types: {video: 9, post: 2}\n")
 	e, err := Explain(file, map[string]any{"data": "d"})
 	require.NoError(t, err)
@@ -43,7 +43,7 @@ func TestEveryValueHasItsOrigin(t *testing.T) {
 		require.Equal(t, want, [2]string{s.Text(), s.Origin}, key)
 		require.NotEmpty(t, s.Doc, key)
 	}
-	require.Equal(t, []string{"LIKECTL_WRIET_LANES"}, e.Stray)
+	require.Equal(t, []string{"LIKECTL_WRITE_LANE"}, e.Stray)
 	text, err := json.Marshal(e.Settings)
 	require.NoError(t, err)
 	require.NotContains(t, string(text), "hunter2")

@@ -34,8 +34,14 @@ type Problem struct {
 	Text string `json:"problem"`
 }
 
-// Error implements error.
-func (p Problem) Error() string { return p.Key + ": " + p.Text }
+// joined is an error with a line per problem, nil if there are none.
+func joined(problems []Problem) error {
+	errs := make([]error, len(problems))
+	for i, p := range problems {
+		errs[i] = fmt.Errorf("%s: %s", p.Key, p.Text)
+	}
+	return errors.Join(errs...)
+}
 
 // read decodes the file and what overrides it. The error says that the file
 // could not be read at all; problems with single keys leave those as they are by
@@ -132,12 +138,7 @@ func wanted(key string) string {
 
 // Validate returns ErrInvalid that names every key out of range.
 func (c Config) Validate() error {
-	problems := c.problems()
-	errs := make([]error, len(problems))
-	for i, p := range problems {
-		errs[i] = p
-	}
-	if err := errors.Join(errs...); err != nil {
+	if err := joined(c.problems()); err != nil {
 		return likes.Errorf(likes.ErrInvalid, "%w", err)
 	}
 	return nil

@@ -31,6 +31,32 @@ func TestOpenKeepsDataAndMode(t *testing.T) {
 	require.Equal(t, int64(1), count(t, open(t, path)))
 }
 
+func TestSchemaUpMakesAPrivateFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "likes.db")
+	_, err := sqlite.SchemaUp(t.Context(), path)
+	require.NoError(t, err)
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+}
+
+func TestInspect(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "likes.db")
+	s := open(t, path)
+	commit(t, s, like(1, 1))
+	require.NoError(t, s.Close())
+	found, err := sqlite.Inspect(t.Context(), path)
+	require.NoError(t, err)
+	require.Equal(t, found.Known, found.Schema)
+	require.Positive(t, found.Schema)
+	require.Regexp(t, `^3\.`, found.Version)
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, info.Size(), found.Bytes)
+	_, err = sqlite.Inspect(t.Context(), filepath.Join(t.TempDir(), "missing.db"))
+	require.ErrorIs(t, err, likes.ErrUnavailable)
+}
+
 func TestSchema(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "likes.db")
 	_, err := sqlite.SchemaStatus(t.Context(), path)

@@ -25,8 +25,11 @@ var migrations embed.FS
 const schemaTable = "likectl_schema"
 
 // SchemaUp applies the pending steps of the schema, each in a transaction, and
-// returns them. It creates a missing file. [Open] does it by itself.
+// returns them. It creates a missing file with mode 0600. [Open] does it by itself.
 func SchemaUp(ctx context.Context, file string) ([]store.Migration, error) {
+	if err := createPrivate(file); err != nil {
+		return nil, likes.Errorf(likes.ErrUnavailable, "create database: %w", err)
+	}
 	var done []store.Migration
 	err := withSchema(ctx, file, func(p *goose.Provider) error {
 		applied, err := p.Up(ctx)

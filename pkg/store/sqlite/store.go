@@ -60,9 +60,6 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open database %s: %w", path, err)
 	}
-	if err := createPrivate(path); err != nil {
-		return nil, likes.Errorf(likes.ErrUnavailable, "create database: %w", err)
-	}
 	if _, err := SchemaUp(ctx, path); err != nil {
 		return nil, err
 	}

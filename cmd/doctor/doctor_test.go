@@ -1,0 +1,20 @@
+package doctor
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestExamplesParse(t *testing.T) {
+	t.Setenv("LIKECTL_POSTGRES_DSN", "")
+	for line := range strings.Lines(NewCmd().Example) {
+		_, command, _ := strings.Cut(line, "likectl doctor")
+		cmd := newCmd(func(context.Context, io.Writer, Options) error { return nil })
+		cmd.SetArgs(strings.Fields(strings.Replace(command, "configs/", "../../configs/", 1)))
+		require.NoError(t, cmd.Execute(), line)
+	}
+}
