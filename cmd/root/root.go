@@ -14,6 +14,7 @@ import (
 	"likectl/cmd/serve"
 	"likectl/cmd/tiers"
 	"likectl/cmd/token"
+	"likectl/cmd/top"
 )
 
 // NewCmd returns likectl with all its commands. Errors of flags and arguments
@@ -39,6 +40,7 @@ Start with likectl serve: it needs nothing else and prints a curl line to paste.
 		schema.NewCmd(),
 		config.NewCmd(),
 		doctor.NewCmd(),
+		top.NewCmd(),
 		tiers.NewCmd(),
 		exitCodes(),
 	)

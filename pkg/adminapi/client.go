@@ -28,12 +28,22 @@ type Client struct {
 // http://127.0.0.1:9090, or ErrInvalid. token is asked for a token before each
 // call, so that a long command does not outlive its own.
 func NewClient(base string, token func() (string, error)) (*Client, error) {
-	u, err := url.Parse(base)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
-		return nil, likes.Errorf(likes.ErrInvalid, "%q is not the address of an admin listener: want http://127.0.0.1:9090", base)
+	base, err := BaseURL(base)
+	if err != nil {
+		return nil, err
 	}
 	transport := &http.Transport{Proxy: nil, MaxIdleConnsPerHost: 64}
-	return &Client{base: u.Scheme + "://" + u.Host, token: token, http: &http.Client{Transport: transport}}, nil
+	return &Client{base: base, token: token, http: &http.Client{Transport: transport}}, nil
+}
+
+// BaseURL returns the URL of an admin listener without a slash at its end, or
+// ErrInvalid.
+func BaseURL(text string) (string, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
+		return "", likes.Errorf(likes.ErrInvalid, "%q is not the address of an admin listener: want http://127.0.0.1:9090", text)
+	}
+	return u.Scheme + "://" + u.Host, nil
 }
 
 // Close closes the idle connections.
