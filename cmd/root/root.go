@@ -9,6 +9,7 @@ import (
 	"likectl/cmd/doctor"
 	"likectl/cmd/export"
 	"likectl/cmd/imports"
+	"likectl/cmd/man"
 	"likectl/cmd/reconcile"
 	"likectl/cmd/schema"
 	"likectl/cmd/serve"
@@ -42,6 +43,7 @@ Start with likectl serve: it needs nothing else and prints a curl line to paste.
 		doctor.NewCmd(),
 		top.NewCmd(),
 		tiers.NewCmd(),
+		man.NewCmd(),
 		exitCodes(),
 	)
 	asUsageErrors(cmd)

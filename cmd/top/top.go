@@ -150,7 +150,7 @@ func (p *printer) view(v scrape.View) error {
 	_, err := fmt.Fprintf(p.w, row, v.At.Format(time.TimeOnly), rate(v.Likes), rate(v.Replays),
 		rate(v.Writes), optional(v.WriteLatency.P50), optional(v.WriteLatency.P99),
 		rate(v.Reads), optional(v.ReadLatency.P50), optional(v.ReadLatency.P99),
-		rate(v.Errors), rate(v.Refused), rate(v.Commits), optional(v.Batch), rate(v.Queued))
+		rate(v.Errors), rate(v.Refused), rate(v.Commits), optional(v.Batch), whole(v.Queued))
 	return err
 }
 
@@ -179,7 +179,7 @@ func screen(admin string, v scrape.View) string {
 		line("reads", rate(v.Reads), v.ReadLatency) +
 		line("commits", rate(v.Commits), v.CommitLatency) +
 		fmt.Sprintf("  %-8s %10s     operations per commit\n", "batch", optional(v.Batch)) +
-		fmt.Sprintf("  %-8s %10s     operations waiting\n", "queued", rate(v.Queued)) +
+		fmt.Sprintf("  %-8s %10s     operations waiting\n", "queued", whole(v.Queued)) +
 		fmt.Sprintf("  %-8s %10s/s   refused %s/s, failed commits %s/s\n", "errors", rate(v.Errors), rate(v.Refused), rate(v.FailedCommits))
 }
 
@@ -187,8 +187,10 @@ func rate(f float64) string {
 	if f > 0 && f < 10 {
 		return strconv.FormatFloat(f, 'f', 1, 64)
 	}
-	return strconv.FormatFloat(f, 'f', 0, 64)
+	return whole(f)
 }
+
+func whole(f float64) string { return strconv.FormatFloat(f, 'f', 0, 64) }
 
 // optional is a number with a digit behind the point, - if there is none.
 func optional(f *float64) string {
