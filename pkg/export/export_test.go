@@ -43,7 +43,7 @@ func fill(t *testing.T, s store.Edges) (liked []likes.Member) {
 	random := rand.New(rand.NewPCG(5, 6))
 	began := time.Date(2024, 2, 29, 23, 59, 59, 123456000, time.UTC)
 	var ws []store.Write
-	for n := range 4000 {
+	for n := range 12_000 { // several steps of a walk
 		e := likes.Edge{Counter: likes.Likes, User: likes.UserID(1 + random.IntN(3)), Item: likes.Item{Type: 1, ID: likes.ItemID(n + 1)}}
 		if n%5 == 0 {
 			e.Counter, e.Item.Type = likes.Saves, 2
