@@ -152,11 +152,7 @@ func walk(t testing.TB, s Store, limit int) (drifts []store.Drift, checked int) 
 		if a.Next == (store.Key{}) {
 			return drifts, checked
 		}
-		require.Positive(t, keyOrder(a.Next, after), "a walk must go forward")
+		require.Positive(t, a.Next.Compare(after), "a walk must go forward")
 		after = a.Next
 	}
-}
-
-func keyOrder(a, b store.Key) int {
-	return likes.Edge{Counter: a.Counter, Item: a.Item}.Compare(likes.Edge{Counter: b.Counter, Item: b.Item})
 }
