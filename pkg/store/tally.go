@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"time"
@@ -20,7 +21,7 @@ type Add struct {
 // Compare orders events by counter, item type, item and event: the order in
 // which whoever adds several of them locks them.
 func (a Add) Compare(b Add) int {
-	return cmp.Or(a.Key.Compare(b.Key), cmp.Compare(string(a.Event[:]), string(b.Event[:])))
+	return cmp.Or(a.Key.Compare(b.Key), bytes.Compare(a.Event[:], b.Event[:]))
 }
 
 // Added is what became of an Add.

@@ -28,19 +28,25 @@ func (s *Store) Commit(ctx context.Context, c store.Commit, out []store.Written)
 	if c.Replay {
 		statement = replayStatement
 	}
+	return s.write(ctx, fmt.Sprintf("write %d edges", len(c.Writes)), statement, func(p *params) { encode(p, c) },
+		func() func([][]byte) {
+			a := answer{writes: c.Writes, out: out[:len(c.Writes)], epoch: s.epoch}
+			clear(a.out)
+			return a.row
+		})
+}
+
+// write runs a statement that is a transaction. answer begins an attempt's
+// answer anew and returns what takes its rows.
+func (s *Store) write(ctx context.Context, what, statement string, encode func(*params), answer func() func([][]byte)) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	p := s.params.Get().(*params) //nolint:forcetypeassert // the pool makes nothing else
 	defer s.params.Put(p)
 	p.reset()
-	encode(p, c)
-	err := persist(ctx, func() error {
-		a := answer{writes: c.Writes, out: out[:len(c.Writes)], epoch: s.epoch}
-		clear(a.out)
-		return s.run(ctx, statement, p, a.row)
-	})
-	if err != nil {
-		return s.writeErr(fmt.Sprintf("write %d edges", len(c.Writes)), err)
+	encode(p)
+	if err := persist(ctx, func() error { return s.run(ctx, statement, p, answer()) }); err != nil {
+		return s.writeErr(what, err)
 	}
 	return nil
 }

@@ -17,9 +17,13 @@
 // it found, and then "you already like this" would come with a count without
 // that like.
 //
+// Events of tallies are exact for a simpler reason: they are inserted and never
+// updated, and INSERT … ON CONFLICT DO NOTHING waits for an equal event in flight.
+//
 // # Why writers do not deadlock
 //
-// Every transaction locks edges in key order, then counters in key order: the
+// Every transaction locks edges (or events) in key order, then counters in key
+// order: the
 // arrays come sorted, unnest keeps their order, and the counters are upserted
 // from a sorted list that is complete only once every edge is locked. A repair
 // takes an advisory lock that only repairs take, then one counter.

@@ -111,6 +111,12 @@ func TestUnsafeServerIsRefused(t *testing.T) {
 	require.False(t, unflushed)
 }
 
+// view is an event of a post.
+func view(id int64, n byte) store.Add {
+	key := store.Key{Counter: likes.Views, Item: likes.Item{Type: 1, ID: likes.ItemID(id)}}
+	return store.Add{Key: key, Event: likes.EventID{n, 1}, At: time.Now().UTC().Truncate(time.Microsecond)}
+}
+
 // TestTablesAreUsedAsDesigned holds the physical design to its reasons: no table
 // is ever scanned, and toggles touch no index.
 func TestTablesAreUsedAsDesigned(t *testing.T) {
@@ -138,12 +144,19 @@ func TestTablesAreUsedAsDesigned(t *testing.T) {
 	_, err = r.Likers(t.Context(), likes.Likes, likes.Item{Type: 1, ID: 3}, 10, 10)
 	require.NoError(t, err)
 	require.NoError(t, r.Registers(t.Context(), likes.Likes, 5, []likes.Item{{Type: 1, ID: 3}}, make([]likes.Register, 1)))
+	for n := range 200 {
+		adds := []store.Add{view(int64(n%items+1), byte(n))}
+		require.NoError(t, r.Add(t.Context(), adds, make([]store.Added, 1)))
+	}
+	forgotten, err := r.Forget(t.Context(), time.Now().Add(time.Hour), 150)
+	require.NoError(t, err)
+	require.Equal(t, 150, forgotten)
 	requireExact(t, r)
 	require.NoError(t, r.Close()) // its sessions report their statistics
 	var scans, updates, hot int64
 	poll(t, "the statistics have arrived", func() bool {
 		require.NoError(t, r.conn.QueryRow(t.Context(), `select sum(seq_scan), sum(n_tup_upd) filter (where relname = 'edges'),
-			sum(n_tup_hot_upd) filter (where relname = 'edges') from pg_stat_user_tables where relname in ('edges', 'counters')`).
+			sum(n_tup_hot_upd) filter (where relname = 'edges') from pg_stat_user_tables where relname in ('edges', 'counters', 'tally_events')`).
 			Scan(&scans, &updates, &hot))
 		return updates == toggles
 	})

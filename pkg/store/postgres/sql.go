@@ -8,6 +8,8 @@ const (
 	registersStatement = "likectl_registers"
 	likersStatement    = "likectl_likers"
 	likedByStatement   = "likectl_liked_by"
+	addStatement       = "likectl_add"
+	forgetStatement    = "likectl_forget"
 	nowStatement       = "likectl_now"
 )
 
@@ -22,6 +24,8 @@ func statements() []statement {
 		{registersStatement, registersSQL},
 		{likersStatement, likersSQL},
 		{likedByStatement, likedBySQL},
+		{addStatement, addSQL},
+		{forgetStatement, forgetSQL},
 		{nowStatement, "select clock_timestamp()"},
 	}
 }
@@ -75,6 +79,48 @@ union all select counter, item_type, item_id, 0, false, count, version from k`
 
 	replaySQL = insertSQL + replayRule + countersSQL + `
 select counter, item_type, item_id, user_id, was, clock, 0::bigint from up`
+)
+
+// Adds to tallies take parallel arrays: counters, item types, items, events and
+// when they are added.
+const (
+	// An insert that meets an event of a transaction in flight waits for its end;
+	// then the event is there (and the insert does nothing) or it is not. So new
+	// is exact, and d is complete only when every event is locked. The items
+	// whose counters do not change are read as in issueSQL: an event that was
+	// waited for is counted by now, but not in this statement's snapshot.
+	addSQL = `
+with w as (
+	select * from unnest($1::smallint[], $2::smallint[], $3::bigint[], $4::uuid[], $5::timestamptz[]) as w(c, t, i, e, a)),
+new as (
+	insert into tally_events (counter, item_type, item_id, event_id, at)
+	select c, t, i, e, a from w
+	on conflict do nothing
+	returning counter, item_type, item_id, event_id),
+d as materialized (
+	select counter, item_type, item_id, count(*) as n
+	from new group by 1, 2, 3 order by 1, 2, 3),
+c as (
+	insert into counters as c (counter, item_type, item_id, count, version)
+	select counter, item_type, item_id, n, 1 from d
+	on conflict (counter, item_type, item_id) do update set count = c.count + excluded.count, version = c.version + 1
+	returning counter, item_type, item_id, count, version),
+k as (
+	select f.counter, f.item_type, f.item_id, f.count, f.version
+	from (select array_agg(c) as c, array_agg(t) as t, array_agg(i) as i
+		from (select c, t, i from w except select counter, item_type, item_id from d) s having count(*) > 0) same
+	cross join lateral likectl_counts(same.c, same.t, same.i) f)
+select counter, item_type, item_id, event_id, 0::bigint, 0::bigint from new
+union all select counter, item_type, item_id, null::uuid, count, version from c
+union all select counter, item_type, item_id, null::uuid, count, version from k`
+
+	// Instances that forget at the same time take different events.
+	forgetSQL = `
+with gone as (
+	delete from tally_events where ctid = any(array(
+		select ctid from tally_events where at < $1::timestamptz order by at limit $2::bigint for update skip locked))
+	returning 1)
+select count(*) from gone`
 )
 
 // "offset 0" keeps the planner from turning the look-ups around: one descent of

@@ -26,6 +26,7 @@ type Store struct {
 
 var (
 	_ store.Edges   = (*Store)(nil)
+	_ store.Tallies = (*Store)(nil)
 	_ store.Auditor = (*Store)(nil)
 )
 

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"likectl/pkg/likes"
 )
 
 // The arrays of a batch go to the server in the binary format, appended to one
@@ -89,6 +91,18 @@ func (p *params) bools(n int, at func(i int) bool) {
 			b = 1
 		}
 		p.buf = append(p.buf, 0, 0, 0, 1, b)
+	}
+	p.end()
+}
+
+func (p *params) time(v time.Time) { p.int8(v.UnixMicro() - epoch2000) }
+
+func (p *params) uuids(n int, at func(i int) likes.EventID) {
+	p.header(pgtype.UUIDOID, n)
+	for i := range n {
+		e := at(i)
+		p.buf = append(p.buf, 0, 0, 0, byte(len(e)))
+		p.buf = append(p.buf, e[:]...)
 	}
 	p.end()
 }

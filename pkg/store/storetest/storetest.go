@@ -21,8 +21,10 @@ import (
 //
 //	edges(counter, item_type, item_id, user_id, clock, liked, …)
 //	counters(counter, item_type, item_id, count, version)
+//	tally_events(event_id, counter, item_type, item_id, at)
 type Store interface {
 	store.Edges
+	store.Tallies
 	store.Auditor
 	// Exec runs one statement in a transaction of its own.
 	Exec(ctx context.Context, sql string) error
@@ -58,6 +60,12 @@ func Run(t *testing.T, open func(testing.TB) Store) {
 		{"ConcurrentBatchesNeverFail", testOverlap},
 		{"CountEqualsEdgesInEverySnapshot", testSnapshots},
 		{"PagesUnderWrites", testPagesUnderWrites},
+		{"AddModel", testAddModel},
+		{"AnEventIsCountedByTallyItemAndID", testAddKey},
+		{"ConcurrentEqualEventsCountOnce", testEqualAdds},
+		{"ForgettingChangesNoCount", testForget},
+		{"TalliesAreNotAudited", testTalliesAreNotAudited},
+		{"EndedContextCountsNothingSilently", testAddEndedContext},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
