@@ -45,7 +45,7 @@ func Open(ctx context.Context, cfg config.Config, log *slog.Logger) (s *Server, 
 		}
 	}()
 	metrics := telemetry.New()
-	s.tier, err = OpenTier(ctx, cfg, log, tier1.Hooks{Flushed: metrics.Flushed})
+	s.tier, err = OpenTier(ctx, cfg, log, tier1.Hooks{Flushed: metrics.Flushed, Forgot: metrics.Forgot})
 	if err != nil {
 		return nil, err
 	}

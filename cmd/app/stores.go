@@ -60,20 +60,22 @@ func OpenTier(ctx context.Context, cfg config.Config, log *slog.Logger, hooks ti
 			err = errors.Join(err, opened.Close(context.WithoutCancel(ctx)))
 		}
 	}()
-	var edges store.Edges
+	var db tier1.Store
 	engine := tiers.SQLite
 	if cfg.Postgres.DSN == "" {
-		edges, err = t.openEmbedded(ctx, cfg)
+		db, err = t.openEmbedded(ctx, cfg)
 	} else {
 		engine = tiers.Postgres
-		edges, err = t.openPostgres(ctx, cfg)
+		db, err = t.openPostgres(ctx, cfg)
 	}
 	if err != nil {
 		return nil, err
 	}
-	clk := t.startClock(ctx, edges)
+	clk := t.startClock(ctx, db)
 	service, err := tier1.Start( //nolint:contextcheck // its flushes outlive the callers; Close ends them
-		edges, clk, tiers.Contract(engine), tier1.Config{Issue: batching(cfg.Write), Replay: batching(cfg.Replay)}, hooks)
+		db, clk, tiers.Contract(engine), tier1.Config{
+			Issue: batching(cfg.Write), Replay: batching(cfg.Replay), Tally: batching(cfg.Tally), Retention: cfg.Events.Retention,
+		}, hooks)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +87,7 @@ func OpenTier(ctx context.Context, cfg config.Config, log *slog.Logger, hooks ti
 // Close drains the write path and closes the stores.
 func (t *Tier) Close(ctx context.Context) error { return t.opened.Close(ctx, t.log) }
 
-func (t *Tier) openEmbedded(ctx context.Context, cfg config.Config) (store.Edges, error) {
+func (t *Tier) openEmbedded(ctx context.Context, cfg config.Config) (tier1.Store, error) {
 	dir, err := datadir.Open(cfg.Data)
 	if err != nil {
 		return nil, err
@@ -102,7 +104,7 @@ func (t *Tier) openEmbedded(ctx context.Context, cfg config.Config) (store.Edges
 	return db, nil
 }
 
-func (t *Tier) openPostgres(ctx context.Context, cfg config.Config) (store.Edges, error) {
+func (t *Tier) openPostgres(ctx context.Context, cfg config.Config) (tier1.Store, error) {
 	secret, err := datadir.Secret(cfg.Data)
 	if err != nil {
 		return nil, err

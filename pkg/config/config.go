@@ -19,6 +19,8 @@ type Config struct {
 	Postgres Postgres `mapstructure:"postgres" doc:"the database of tier 1"`
 	Write    Batch    `mapstructure:"write" doc:"batching of likes and unlikes"`
 	Replay   Batch    `mapstructure:"replay" doc:"batching of imports and other replays"`
+	Tally    Batch    `mapstructure:"tally" doc:"batching of views and shares"`
+	Events   Events   `mapstructure:"events" doc:"the events of views and shares"`
 	HTTP     HTTP     `mapstructure:"http" doc:"limits of the API listener"`
 	Auth     Auth     `mapstructure:"auth" doc:"who may call"`
 	Log      Log      `mapstructure:"log" doc:"logging to standard error"`
@@ -43,6 +45,11 @@ type Batch struct {
 	MaxBatch int           `mapstructure:"max_batch" doc:"operations in one transaction"`
 	MaxQueue int           `mapstructure:"max_queue" doc:"operations that may wait in a lane; beyond it calls are refused at once"`
 	Timeout  time.Duration `mapstructure:"timeout" doc:"after which a transaction is given up as uncertain"`
+}
+
+// Events says how the events of views and shares are kept.
+type Events struct {
+	Retention time.Duration `mapstructure:"retention" doc:"how long an event id is remembered; must be longer than anybody repeats an event"`
 }
 
 // HTTP bounds the API listener.
@@ -106,6 +113,10 @@ func Default() Config {
 		// make the batches smaller.
 		Write:  Batch{Lanes: 2, MaxBatch: 512, MaxQueue: 8192, Timeout: 5 * time.Second},
 		Replay: Batch{Lanes: 1, MaxBatch: 1000, MaxQueue: 16384, Timeout: 30 * time.Second},
+		// As writes: a view is answered to somebody who waits. One lane, since
+		// tallies may come in larger batches.
+		Tally:  Batch{Lanes: 1, MaxBatch: 1000, MaxQueue: 16384, Timeout: 5 * time.Second},
+		Events: Events{Retention: 7 * 24 * time.Hour},
 		HTTP: HTTP{
 			RequestTimeout: 5 * time.Second, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second,
 			WriteTimeout: 30 * time.Second, IdleTimeout: 60 * time.Second,

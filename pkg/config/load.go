@@ -75,8 +75,9 @@ func (c Config) Validate() error {
 	check(c.Write.MaxQueue >= c.Write.MaxBatch, "write.max_queue", "want at least write.max_batch")
 	check(c.Replay.MaxQueue >= likes.MaxApply, "replay.max_queue", fmt.Sprintf("want at least %d, the largest call", likes.MaxApply))
 	check(c.Write.MaxQueue >= likes.MaxApply, "write.max_queue", fmt.Sprintf("want at least %d, the largest call", likes.MaxApply))
-	check(c.Postgres.StatementTimeout < c.Write.Timeout && c.Postgres.StatementTimeout < c.Replay.Timeout,
-		"postgres.statement_timeout", "want less than write.timeout and replay.timeout")
+	check(c.Tally.MaxQueue >= likes.MaxApply, "tally.max_queue", fmt.Sprintf("want at least %d, the largest call", likes.MaxApply))
+	check(c.Postgres.StatementTimeout < min(c.Write.Timeout, c.Replay.Timeout, c.Tally.Timeout),
+		"postgres.statement_timeout", "want less than write.timeout, replay.timeout and tally.timeout")
 	check(c.HTTP.WriteTimeout > c.HTTP.ReadTimeout+c.HTTP.RequestTimeout, "http.write_timeout",
 		"want more than http.read_timeout and http.request_timeout together")
 	if _, err := c.ItemTypes(); err != nil {

@@ -1,6 +1,7 @@
-// Package memory keeps edges and events in maps under one mutex: the plainest [likes.Service]
-// there can be, and so the oracle that the suites compare every tier with. It is
-// not for serving: all is lost with the process, and listings sort on every page.
+// Package memory keeps edges and events in maps under one mutex: the plainest
+// [likes.Service] there can be, and so the oracle that the suites compare every
+// tier with. It is not for serving: all is lost with the process, and listings
+// sort on every page.
 package memory
 
 import (

@@ -15,8 +15,10 @@ import (
 func TestScrapeShowsWhatHappened(t *testing.T) {
 	m := telemetry.New()
 	m.Request("POST /v1/like", 200, 49*time.Millisecond)
-	m.Flushed(false, 64, time.Millisecond, nil)
-	m.Flushed(false, 1, time.Second, likes.Errorf(likes.ErrUncertain, "lost the connection"))
+	m.Flushed("issue", 64, time.Millisecond, nil)
+	m.Flushed("issue", 1, time.Second, likes.Errorf(likes.ErrUncertain, "lost the connection"))
+	m.Forgot(12, time.Second, nil)
+	m.Forgot(0, time.Second, likes.Errorf(likes.ErrUnavailable, "away"))
 	m.Gauge("likectl_queued_operations", "Operations that wait for a transaction.", func() float64 { return 7 })
 	rec := httptest.NewRecorder()
 	m.Handler().ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
@@ -27,6 +29,8 @@ func TestScrapeShowsWhatHappened(t *testing.T) {
 		`likectl_commit_operations_bucket{kind="issue",le="64"} 2`,
 		`likectl_commit_failures_total{kind="issue",reason="uncertain"} 1`,
 		`likectl_commit_failures_total{kind="replay",reason="unavailable"} 0`,
+		`likectl_commit_failures_total{kind="forget",reason="unavailable"} 1`,
+		`likectl_events_forgotten_total 12`,
 		`likectl_queued_operations 7`,
 	} {
 		require.Contains(t, text, line)

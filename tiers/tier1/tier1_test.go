@@ -45,11 +45,14 @@ func TestEmbeddedConcurrent(t *testing.T)  { tiertest.Concurrent(t, onSQLite()) 
 var limits = tier1.Config{
 	Issue:  batch.Config{Lanes: 2, MaxBatch: 64, MaxQueue: 4096, FlushTimeout: 4 * time.Second},
 	Replay: batch.Config{Lanes: 1, MaxBatch: 256, MaxQueue: 4096, FlushTimeout: 4 * time.Second},
+	Tally:  batch.Config{Lanes: 2, MaxBatch: 64, MaxQueue: 4096, FlushTimeout: 4 * time.Second},
+
+	Retention: 24 * time.Hour,
 }
 
 // start runs one instance over an open store until the test ends or stop is
 // called.
-func start(tb testing.TB, edges store.Edges, engine tiers.Engine, instance int) *tier1.Service {
+func start(tb testing.TB, edges tier1.Store, engine tiers.Engine, instance int) *tier1.Service {
 	tb.Helper()
 	s, err := tier1.Start(edges, clock.New(uint16(instance)), tiers.Contract(engine), limits, tier1.Hooks{})
 	require.NoError(tb, err)
