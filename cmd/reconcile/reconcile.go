@@ -74,7 +74,7 @@ While a server runs on the data folder, reconcile through it with --admin.`,
 		if err := check(o, all, set.Changed("counter")); err != nil {
 			return err
 		}
-		if o.Counter, err = likes.ParseCounter(counter); err != nil {
+		if o.Counter, err = likes.ParseSetCounter(counter); err != nil {
 			return cli.Usagef("--counter: %w", err)
 		}
 		if o.Config, err = stores.Load(); err != nil {

@@ -97,6 +97,8 @@ func (r *record) mutation(line int64, types likes.ItemTypes) (likes.Mutation, er
 	case "", "likes":
 	case "saves":
 		m.Edge.Counter = likes.Saves
+	case "views", "shares":
+		return m, fmt.Errorf("counter %s is a tally, a sum of events without users, and cannot be imported; want likes or saves", r[counter])
 	default:
 		return m, fmt.Errorf("counter %q is unknown, want likes or saves", clip(r[counter]))
 	}
