@@ -36,14 +36,18 @@ func TestEmbeddedForgetsOldEventsAndKeepsTheirCounts(t *testing.T) {
 func requireForgets(t *testing.T, db tier1.Store, engine tiers.Engine) {
 	t.Helper()
 	const events = 5000
-	forgotten := make(chan int, events)
+	type step struct {
+		n     int
+		begun time.Time
+	}
+	forgotten := make(chan step, events)
 	cfg := limits
 	cfg.Retention = time.Second
-	hooks := tier1.Hooks{Forgot: func(n int, _ time.Duration, err error) {
+	hooks := tier1.Hooks{Forgot: func(n int, took time.Duration, err error) {
 		if err != nil {
 			t.Errorf("forget: %v", err)
 		}
-		forgotten <- n
+		forgotten <- step{n, time.Now().Add(-took)}
 	}}
 	var instances []*tier1.Service
 	for i := range 2 {
@@ -64,7 +68,7 @@ func requireForgets(t *testing.T, db tier1.Store, engine tiers.Engine) {
 			require.Equal(t, likes.Changed, r.Outcome, "event %d", i)
 		}
 	}
-	first := likes.NewEventID(time.Now())
+	first, began := likes.NewEventID(time.Now()), time.Now()
 	add(first)
 	for n := 1; n < events; n += 1000 {
 		ids := make([]likes.EventID, min(1000, events-n))
@@ -77,8 +81,10 @@ func requireForgets(t *testing.T, db tier1.Store, engine tiers.Engine) {
 	defer cancel()
 	for left := events; left > 0; {
 		select {
-		case n := <-forgotten:
-			left -= n
+		case s := <-forgotten:
+			if left -= s.n; s.n > 0 {
+				require.GreaterOrEqual(t, s.begun.Sub(began), cfg.Retention-10*time.Millisecond, "forgotten before its time")
+			}
 			require.GreaterOrEqual(t, left, 0, "an event was forgotten twice")
 		case <-wait.Done():
 			require.FailNow(t, "events are not forgotten", "%d left", left)
