@@ -278,7 +278,8 @@ func (a *API) likedBy(ctx context.Context, c *call) error {
 // appendPage appends a page of a listing: of each member what name appends, and
 // when its like began.
 func (c *call) appendPage(head string, page []likes.Member, next likes.Cursor, name func([]byte, likes.Member) []byte) {
-	b := append(c.out, head...)
+	b := c.out
+	b = append(b, head...)
 	for i, m := range page {
 		if i > 0 {
 			b = append(b, ',')

@@ -83,9 +83,10 @@ func (s *Store) Audit(ctx context.Context, after store.Key, limit int) (store.Au
 
 // setCounters returns the numbers of the counters that are derived from edges.
 func setCounters() []int16 {
-	var numbers []int16
-	for _, c := range likes.SetCounters() {
-		numbers = append(numbers, int16(c))
+	sets := likes.SetCounters()
+	numbers := make([]int16, len(sets))
+	for i, c := range sets {
+		numbers[i] = int16(c)
 	}
 	return numbers
 }

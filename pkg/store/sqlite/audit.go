@@ -107,7 +107,7 @@ func compareHeads(a, b []keyed) int {
 	case len(b) == 0:
 		return -1
 	}
-	return a[0].Key.Compare(b[0].Key)
+	return a[0].Compare(b[0].Key)
 }
 
 // add counts a comparison and keeps it if it found a drift. An item of which

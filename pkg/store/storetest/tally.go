@@ -119,7 +119,7 @@ func testAddKey(t *testing.T, s Store) {
 // testEqualAdds sends the same event many times at once: it is new to one of
 // them, and nobody is told a count without it.
 func testEqualAdds(t *testing.T, s Store) {
-	const rounds, clients = 50, 8
+	const rounds, clients = 50, 10
 	for round := range int64(rounds) {
 		var first atomic.Int64
 		parallel(t, clients, func(ctx context.Context, i int) error {
