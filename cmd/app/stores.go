@@ -108,7 +108,7 @@ func (t *Tier) openPostgres(ctx context.Context, cfg config.Config) (store.Edges
 		return nil, err
 	}
 	db, err := postgres.Open(ctx, postgres.Config{
-		DSN: cfg.Postgres.DSN.Reveal(), MaxConns: cfg.Postgres.MaxConns,
+		DSN: cfg.Postgres.DSN.Reveal(), MaxConns: cfg.Postgres.MaxConns, Writers: cfg.Write.Lanes + cfg.Replay.Lanes,
 		StatementTimeout: cfg.Postgres.StatementTimeout, AllowUnsafe: cfg.Postgres.AllowUnsafe, Logger: t.log,
 	})
 	if err != nil {

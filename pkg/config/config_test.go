@@ -87,6 +87,7 @@ func TestBadConfigurationIsRefusedAndNamed(t *testing.T) {
 		"http:\n  max_body: -5\n":                    "http.max_body",
 		"admin_listen: 0.0.0.0:9090\n":               "admin_listen",
 		"postgres:\n  statement_timeout: 5s\n":       "postgres.statement_timeout",
+		"postgres: {dsn: x, max_conns: 3}\n":         "postgres.max_conns",
 		"tier: 6\n":                                  "tier",
 		"log:\n  level: loud\n":                      "log.level",
 		"write:\n  max_queue: 10\n  max_batch: 20\n": "write.max_queue",

@@ -75,6 +75,8 @@ func (c Config) Validate() error {
 	check(c.Write.MaxQueue >= c.Write.MaxBatch, "write.max_queue", "want at least write.max_batch")
 	check(c.Replay.MaxQueue >= likes.MaxApply, "replay.max_queue", fmt.Sprintf("want at least %d, the largest call", likes.MaxApply))
 	check(c.Write.MaxQueue >= likes.MaxApply, "write.max_queue", fmt.Sprintf("want at least %d, the largest call", likes.MaxApply))
+	check(c.Postgres.DSN == "" || c.Postgres.MaxConns > c.Write.Lanes+c.Replay.Lanes, "postgres.max_conns",
+		"want more than write.lanes and replay.lanes together: each lane needs one, reads use the rest")
 	check(c.Postgres.StatementTimeout < c.Write.Timeout && c.Postgres.StatementTimeout < c.Replay.Timeout,
 		"postgres.statement_timeout", "want less than write.timeout and replay.timeout")
 	check(c.HTTP.WriteTimeout > c.HTTP.ReadTimeout+c.HTTP.RequestTimeout, "http.write_timeout",

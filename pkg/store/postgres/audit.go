@@ -140,6 +140,10 @@ func (s *Store) Repair(ctx context.Context, k store.Key) (store.Drift, error) {
 func (s *Store) patiently(ctx context.Context, options pgx.TxOptions, f func(pgx.Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, auditTimeout+grace)
 	defer cancel()
+	if err := s.admit(ctx); err != nil {
+		return err
+	}
+	defer s.leave()
 	tx, err := s.pool.BeginTx(ctx, options)
 	if err != nil {
 		return &unsentError{err}

@@ -64,6 +64,8 @@ func TestConfigHasNoUnlimited(t *testing.T) {
 		"connection string":      func(c *postgres.Config) { c.DSN = "" },
 		"0 connections":          func(c *postgres.Config) { c.MaxConns = 0 },
 		"-1 connections":         func(c *postgres.Config) { c.MaxConns = -1 },
+		"8 of 8 connections":     func(c *postgres.Config) { c.Writers = c.MaxConns },
+		"-1 of 8 connections":    func(c *postgres.Config) { c.Writers = -1 },
 		"statement timeout of 0": func(c *postgres.Config) { c.StatementTimeout = 0 },
 		"cannot parse":           func(c *postgres.Config) { c.DSN = "postgres://u:hunter2@host:port/x" },
 	} {

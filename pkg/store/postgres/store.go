@@ -21,6 +21,7 @@ type Store struct {
 	place   string
 	epoch   likes.Epoch
 	timeout time.Duration // of one call, including its retries
+	reading chan struct{} // holds a value per read in flight; its size is what writes leave
 	params  sync.Pool     // of *params
 }
 
@@ -40,7 +41,10 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{place: place(config.ConnConfig), timeout: c.StatementTimeout + grace}
+	s := &Store{
+		place: place(config.ConnConfig), timeout: c.StatementTimeout + grace,
+		reading: make(chan struct{}, int(config.MaxConns)-c.Writers),
+	}
 	s.params.New = func() any { return new(params) }
 	if err := s.inspect(ctx, c, config.ConnConfig.Copy()); err != nil {
 		return nil, fmt.Errorf("open %s: %w", s.place, err)
@@ -85,10 +89,11 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Now reads the server's clock.
+// Now reads the server's clock. It does not queue behind reads: it is also the
+// sign of life that decides whether this instance gets requests.
 func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	var now time.Time
-	err := s.read(ctx, "read the clock", nowStatement, func(*params) {}, func(row [][]byte) {
+	err := s.query(ctx, "read the clock", nowStatement, func(*params) {}, func(row [][]byte) {
 		now = timestamp(row[0])
 	})
 	return now, err
