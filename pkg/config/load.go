@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/viper"
@@ -35,6 +36,10 @@ func Load(file string, overrides map[string]any) (Config, error) {
 		v.Set(key, value)
 	}
 	cfg := Default()
+	cfg.file = file
+	if err := checkText(v); err != nil {
+		return Config{}, likes.Errorf(likes.ErrInvalid, "configuration%s: %w", in(file), err)
+	}
 	types := cfg.Items.Types
 	cfg.Items.Types = nil // a file replaces the types, it does not add to the defaults
 	if err := v.UnmarshalExact(&cfg); err != nil {
@@ -65,8 +70,10 @@ func (c Config) Validate() error {
 		}
 	}
 	check(c.Tier >= 1 && c.Tier <= 5, "tier", "want 1 to 5")
-	check(c.Listen != "", "listen", "want HOST:PORT")
-	check(isLoopback(c.AdminListen), "admin_listen", "want HOST:PORT on this machine only, such as 127.0.0.1:9090")
+	check(isAddress(c.Listen), "listen", fmt.Sprintf("%q is no address, want HOST:PORT, such as 127.0.0.1:8080", c.Listen))
+	check(isAddress(c.AdminListen) && isLoopback(c.AdminListen), "admin_listen", "want HOST:PORT on this machine only, such as 127.0.0.1:9090")
+	check(c.Listen != c.AdminListen || strings.HasSuffix(c.Listen, ":0"), "admin_listen", "is the same address as listen, want another port")
+	check(!c.Embedded || c.Postgres.DSN == "", "embedded", "and postgres.dsn exclude each other: leave out one of them")
 	check(c.Data != "", "data", "want a folder")
 	check(c.Auth.Issuer != "", "auth.issuer", "must not be empty")
 	check(c.Auth.Audience != "", "auth.audience", "must not be empty")
@@ -106,6 +113,17 @@ func (c Config) ItemTypes() (likes.ItemTypes, error) {
 	return likes.NewItemTypes(m)
 }
 
+// isAddress says whether a listener can be told to use it. Port 0 is any that is
+// free.
+func isAddress(address string) bool {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	_, err = strconv.ParseUint(port, 10, 16)
+	return err == nil
+}
+
 // isLoopback says whether only this machine can reach a listener's address.
 func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
@@ -128,7 +146,11 @@ func oneOf(s string, of ...string) bool {
 // walk visits every key that holds a value, in the order of the struct.
 func walk(v reflect.Value, prefix string, visit func(key string, v reflect.Value)) {
 	for i := range v.NumField() {
-		key := prefix + v.Type().Field(i).Tag.Get("mapstructure")
+		name := v.Type().Field(i).Tag.Get("mapstructure")
+		if name == "" {
+			continue // not a key
+		}
+		key := prefix + name
 		if f := v.Field(i); f.Kind() == reflect.Struct {
 			walk(f, key+".", visit)
 		} else {
