@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // SecretSize is the length of the secret in bytes: the key size of the
@@ -40,7 +41,8 @@ func loadOrCreate(dir string) ([]byte, error) {
 // loadSecret refuses a secret that others can read or that is not whole: tokens
 // signed with a known or an empty key can be made by anybody.
 func loadSecret(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	// Opening a FIFO would wait for its writer; what it is, is checked below.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("load secret: %w", err)
 	}
