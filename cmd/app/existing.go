@@ -13,15 +13,24 @@ import (
 )
 
 // OpenExisting opens the tier of a command that works on what is there: a
-// forgotten -c must not end in an empty store in the current folder. With
-// create, an embedded store may be new.
-func OpenExisting(ctx context.Context, cfg config.Config, create bool) (*Tier, error) {
+// forgotten -c must not end in an empty store in the current folder, nor leave
+// item types of another configuration in the store.
+func OpenExisting(ctx context.Context, cfg config.Config) (*Tier, error) {
+	if err := RequireStore(cfg); err != nil {
+		return nil, err
+	}
+	return openTier(ctx, cfg, Quiet(), tier1.Hooks{}, false)
+}
+
+// OpenForImport opens the tier of a command that adds likes. With create, an
+// embedded store may be new.
+func OpenForImport(ctx context.Context, cfg config.Config, create bool) (*Tier, error) {
 	if !create {
 		if err := RequireStore(cfg); err != nil {
 			return nil, err
 		}
 	}
-	return OpenTier(ctx, cfg, Quiet(), tier1.Hooks{})
+	return openTier(ctx, cfg, Quiet(), tier1.Hooks{}, true)
 }
 
 // RequireStore returns an error that says how to name a store if the one that

@@ -49,7 +49,19 @@ const clockEvery = 10 * time.Second
 
 // OpenTier opens the stores that the configuration names and the tier over them.
 // Either all is open or nothing is.
-func OpenTier(ctx context.Context, cfg config.Config, log *slog.Logger, hooks tier1.Hooks) (t *Tier, err error) {
+func OpenTier(ctx context.Context, cfg config.Config, log *slog.Logger, hooks tier1.Hooks) (*Tier, error) {
+	return openTier(ctx, cfg, log, hooks, true)
+}
+
+// edges is what tier 1 is opened over.
+type edges interface {
+	store.Edges
+	store.ItemTypes
+}
+
+// openTier opens the tier. Without register, the configured item types are only
+// compared with those in the store.
+func openTier(ctx context.Context, cfg config.Config, log *slog.Logger, hooks tier1.Hooks, register bool) (t *Tier, err error) {
 	if cfg.Tier != 1 {
 		return nil, cli.Usagef("tier %d is not built yet; tier 1 is", cfg.Tier)
 	}
@@ -60,7 +72,7 @@ func OpenTier(ctx context.Context, cfg config.Config, log *slog.Logger, hooks ti
 			err = errors.Join(err, opened.Close(context.WithoutCancel(ctx)))
 		}
 	}()
-	var edges store.Edges
+	var edges edges
 	engine := tiers.SQLite
 	if cfg.Postgres.DSN == "" {
 		edges, err = t.openEmbedded(ctx, cfg)
@@ -70,6 +82,9 @@ func OpenTier(ctx context.Context, cfg config.Config, log *slog.Logger, hooks ti
 	}
 	if err != nil {
 		return nil, err
+	}
+	if err := checkTypes(ctx, cfg, edges, register); err != nil {
+		return nil, fmt.Errorf("%s: %w", t.Backend, err)
 	}
 	clk := t.startClock(ctx, edges)
 	service, err := tier1.Start( //nolint:contextcheck // its flushes outlive the callers; Close ends them
@@ -85,7 +100,29 @@ func OpenTier(ctx context.Context, cfg config.Config, log *slog.Logger, hooks ti
 // Close drains the write path and closes the stores.
 func (t *Tier) Close(ctx context.Context) error { return t.opened.Close(ctx, t.log) }
 
-func (t *Tier) openEmbedded(ctx context.Context, cfg config.Config) (store.Edges, error) {
+// checkTypes refuses item types that contradict what the store's numbers stand
+// for. They are a mistake of the configuration.
+func checkTypes(ctx context.Context, cfg config.Config, known store.ItemTypes, register bool) error {
+	types := make(map[string]likes.ItemType, len(cfg.Items.Types))
+	for name, n := range cfg.Items.Types {
+		types[name] = likes.ItemType(n) //nolint:gosec // validated
+	}
+	var err error
+	if register {
+		err = known.RegisterItemTypes(ctx, types)
+	} else {
+		var registered map[string]likes.ItemType
+		if registered, err = known.ItemTypes(ctx); err == nil {
+			_, err = store.NewItemTypes(registered, types)
+		}
+	}
+	if errors.Is(err, likes.ErrInvalid) {
+		err = cli.WithCode(cli.Usage, err)
+	}
+	return err
+}
+
+func (t *Tier) openEmbedded(ctx context.Context, cfg config.Config) (edges, error) {
 	dir, err := datadir.Open(cfg.Data)
 	if err != nil {
 		return nil, err
@@ -102,7 +139,7 @@ func (t *Tier) openEmbedded(ctx context.Context, cfg config.Config) (store.Edges
 	return db, nil
 }
 
-func (t *Tier) openPostgres(ctx context.Context, cfg config.Config) (store.Edges, error) {
+func (t *Tier) openPostgres(ctx context.Context, cfg config.Config) (edges, error) {
 	secret, err := datadir.Secret(cfg.Data)
 	if err != nil {
 		return nil, err

@@ -41,7 +41,7 @@ func open(ctx context.Context, o Options) (*target, error) {
 	if t.types, err = o.Config.ItemTypes(); err != nil || o.DryRun {
 		return t, err
 	}
-	tier, err := app.OpenExisting(ctx, o.Config, o.Create)
+	tier, err := app.OpenForImport(ctx, o.Config, o.Create)
 	if err != nil {
 		return nil, fmt.Errorf("nothing was imported: %w", err)
 	}

@@ -52,7 +52,7 @@ func open(ctx context.Context, o Options) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	tier, err := app.OpenExisting(ctx, o.Config, false)
+	tier, err := app.OpenExisting(ctx, o.Config)
 	if err != nil {
 		return nil, err
 	}

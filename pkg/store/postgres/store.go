@@ -26,8 +26,9 @@ type Store struct {
 }
 
 var (
-	_ store.Edges   = (*Store)(nil)
-	_ store.Auditor = (*Store)(nil)
+	_ store.Edges     = (*Store)(nil)
+	_ store.Auditor   = (*Store)(nil)
+	_ store.ItemTypes = (*Store)(nil)
 )
 
 // Open connects to the database, which must have the schema of this program
