@@ -21,6 +21,7 @@ import (
 	"likectl/pkg/adminapi"
 	"likectl/pkg/auth"
 	"likectl/pkg/config"
+	"likectl/pkg/datadir"
 	"likectl/pkg/likes"
 	"likectl/pkg/memory"
 	"likectl/tiers/tier1"
@@ -138,6 +139,13 @@ func TestImportThroughARunningServer(t *testing.T) {
 	require.EqualValues(t, 800, total(t, tr.Service))
 
 	_, _, code, err = execute(t.Context(), nil, path, "--data", t.TempDir(), "--admin", server.URL)
+	require.ErrorContains(t, err, "no secret in ")
+	require.Equal(t, cli.Failure, code)
+
+	other := t.TempDir()
+	_, err = datadir.Secret(other)
+	require.NoError(t, err)
+	_, _, code, err = execute(t.Context(), nil, path, "--data", other, "--admin", server.URL)
 	require.ErrorContains(t, err, "name the server's with --data")
 	require.Equal(t, cli.Failure, code)
 

@@ -172,7 +172,7 @@ func TestUsageErrors(t *testing.T) {
 		{`"01" is not an id`, []string{"--item", "post:01", "--data", data}},
 		{`want TYPE:ID, such as post:42`, []string{"--item", "1", "--data", data}},
 		{"--admin and --dsn exclude each other", []string{"--all", "--admin", "http://127.0.0.1:1", "--dsn", "x"}},
-		{"--admin:", []string{"--all", "--admin", "nowhere", "--data", t.TempDir()}},
+		{"--admin:", []string{"--all", "--admin", "nowhere", "--data", data}},
 	} {
 		t.Run(c.want, func(t *testing.T) {
 			_, code, err := execute(t, c.args...)

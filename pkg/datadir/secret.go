@@ -1,7 +1,10 @@
 package datadir
 
 import (
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +27,34 @@ func Secret(path string) ([]byte, error) {
 		return nil, err
 	}
 	return loadOrCreate(path)
+}
+
+// LoadSecret is [Secret] for those who only use what a server has made: it
+// creates nothing. The error of a missing secret is [fs.ErrNotExist].
+func LoadSecret(path string) ([]byte, error) {
+	secret, err := loadSecret(filepath.Join(path, secretName))
+	if errors.Is(err, fs.ErrNotExist) {
+		if abs, e := filepath.Abs(path); e == nil {
+			path = abs
+		}
+		err = &noSecretError{path}
+	}
+	return secret, err
+}
+
+type noSecretError struct{ path string }
+
+func (e *noSecretError) Error() string {
+	return fmt.Sprintf("no secret in %s; name the server's data folder with --data, or start `likectl serve --data %s` first", e.path, e.path)
+}
+
+func (e *noSecretError) Unwrap() error { return fs.ErrNotExist }
+
+// Fingerprint tells secrets apart without giving one away: 16 hex digits.
+func Fingerprint(secret []byte) string {
+	h := hmac.New(sha256.New, secret)
+	h.Write([]byte("likectl fingerprint"))
+	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
 func loadOrCreate(dir string) ([]byte, error) {
