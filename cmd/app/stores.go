@@ -32,7 +32,7 @@ type Tier struct {
 	Auditor store.Auditor
 	// Probes ask every backend for a sign of life.
 	Probes []httpapi.Probe
-	// Secret signs tokens.
+	// Secret signs tokens. On a shared store it is set by [Tier.LoadSecret].
 	Secret []byte
 	// Backend says in a few words where the data is.
 	Backend string
@@ -41,6 +41,7 @@ type Tier struct {
 
 	opened lifecycle.Stack
 	log    *slog.Logger
+	shared *postgres.Store // nil if this process is alone
 }
 
 // clockEvery is how often the reference clock is read. At 200 ppm of drift the
@@ -139,20 +140,18 @@ func (t *Tier) openEmbedded(ctx context.Context, cfg config.Config) (edges, erro
 	return db, nil
 }
 
+// openPostgres opens the database. Only what serves needs the secret; others
+// neither make one nor ask for it.
 func (t *Tier) openPostgres(ctx context.Context, cfg config.Config) (edges, error) {
-	secret, err := datadir.Secret(cfg.Data)
-	if err != nil {
-		return nil, err
-	}
 	db, err := postgres.Open(ctx, postgres.Config{
 		DSN: cfg.Postgres.DSN.Reveal(), MaxConns: cfg.Postgres.MaxConns, Writers: cfg.Write.Lanes + cfg.Replay.Lanes,
-		StatementTimeout: cfg.Postgres.StatementTimeout, AllowUnsafe: cfg.Postgres.AllowUnsafe, Logger: t.log,
+		StatementTimeout: cfg.Postgres.StatementTimeout, AllowUnsafe: cfg.Postgres.AllowUnsafe, SchemaUp: schemaUp(cfg), Logger: t.log,
 	})
 	if err != nil {
 		return nil, err
 	}
 	t.opened.Push("postgres", func(context.Context) error { return db.Close() })
-	t.Auditor, t.Secret = db, secret
+	t.Auditor, t.shared = db, db
 	t.Backend = db.String()
 	t.Probes = []httpapi.Probe{{Name: "postgres", Check: pinged(db)}}
 	return db, nil

@@ -14,6 +14,8 @@ import (
 // Options are what `likectl serve` is told.
 type Options struct {
 	Config config.Config
+	// AdoptSecret makes the secret in the data folder that of all instances.
+	AdoptSecret bool
 }
 
 // NewCmd returns the command; run is what it does with its options.
@@ -40,6 +42,7 @@ line to paste. With a configuration file it runs on the backends named there.`,
 	set := cmd.Flags()
 	set.Int("tier", d.Tier, "architecture {1|2|3|4|5}; 1 is built")
 	set.String("listen", d.Listen, "address of the API")
+	adopt := set.Bool("adopt-secret", false, "make the secret in the data folder that of all instances on the database")
 	set.String("admin-listen", d.AdminListen, "loopback address of metrics, profiles and the admin API")
 	for key, name := range map[string]string{"tier": "tier", "listen": "listen", "admin_listen": "admin-listen"} {
 		flags.Override(key, set.Lookup(name))
@@ -49,7 +52,7 @@ line to paste. With a configuration file it runs on the backends named there.`,
 		if err != nil {
 			return err
 		}
-		return run(cmd.Context(), cmd.ErrOrStderr(), Options{Config: cfg})
+		return run(cmd.Context(), cmd.ErrOrStderr(), Options{Config: cfg, AdoptSecret: *adopt})
 	}
 	return cmd
 }
@@ -62,7 +65,7 @@ func Run(ctx context.Context, w io.Writer, o Options) error {
 	if err != nil {
 		return err
 	}
-	server, err := app.Open(ctx, cfg, log)
+	server, err := app.Open(ctx, cfg, log, o.AdoptSecret)
 	if err != nil {
 		return err
 	}

@@ -65,6 +65,9 @@ func (d *Dir) Database() string { return DatabaseIn(d.path) }
 // DatabaseIn returns the path of the SQLite file of a data folder.
 func DatabaseIn(path string) string { return filepath.Join(path, databaseName) }
 
+// SecretIn returns the path of the secret of a data folder.
+func SecretIn(path string) string { return filepath.Join(path, secretName) }
+
 // Secret returns a copy of the folder's [SecretSize] secret bytes.
 func (d *Dir) Secret() []byte { return append([]byte(nil), d.secret...) }
 

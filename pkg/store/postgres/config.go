@@ -28,6 +28,9 @@ type Config struct {
 	// AllowUnsafe lets Open succeed although the server can lose what it has
 	// acknowledged (see [Store.CheckDurability]).
 	AllowUnsafe bool
+	// SchemaUp is the command that messages name where the schema is missing or
+	// old; "" means `likectl schema up`.
+	SchemaUp string
 	// Logger gets warnings; nil discards them.
 	Logger *slog.Logger
 }

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -71,7 +72,7 @@ func (s *Store) inspect(ctx context.Context, c Config, config *pgx.ConnConfig) e
 		return likes.Errorf(likes.ErrUnavailable, "%w", err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	if err := checkSchema(ctx, conn); err != nil {
+	if err := checkSchema(ctx, conn, cmp.Or(c.SchemaUp, "likectl schema up")); err != nil {
 		return err
 	}
 	if err := conn.QueryRow(ctx, "select epoch from likectl_meta").Scan(&s.epoch); err != nil {
