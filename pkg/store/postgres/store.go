@@ -22,6 +22,7 @@ type Store struct {
 	place   string
 	epoch   likes.Epoch
 	timeout time.Duration // of one call, including its retries
+	server  serverClock
 	reading chan struct{} // holds a value per read in flight; its size is what writes leave
 	params  sync.Pool     // of *params
 }
@@ -45,14 +46,19 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	}
 	s := &Store{
 		place: place(config.ConnConfig), timeout: c.StatementTimeout + grace,
-		reading: make(chan struct{}, int(config.MaxConns)-c.Writers),
+		reading: make(chan struct{}, int(config.MaxConns)-c.Writers), server: serverClock{started: time.Now()},
 	}
 	s.params.New = func() any { return new(params) }
 	if err := s.inspect(ctx, c, config.ConnConfig.Copy()); err != nil {
 		return nil, fmt.Errorf("open %s: %w", s.place, err)
 	}
 	setup := sessionSQL(c.StatementTimeout)
-	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error { return prepare(ctx, conn, setup) }
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		if err := prepare(ctx, conn, setup); err != nil {
+			return err
+		}
+		return s.observe(ctx, conn)
+	}
 	s.pool, err = pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", s.place, err)
@@ -98,6 +104,9 @@ func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	err := s.query(ctx, "read the clock", nowStatement, func(*params) {}, func(row [][]byte) {
 		now = timestamp(row[0])
 	})
+	if err == nil {
+		s.server.read(now)
+	}
 	return now, err
 }
 
