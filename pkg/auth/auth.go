@@ -136,11 +136,11 @@ func (a *Authority) Verify(token string) (Identity, error) {
 func (c *claims) identity() (Identity, error) {
 	user, err := likes.ParseID(c.Subject)
 	if err != nil {
-		return Identity{}, fmt.Errorf("%w: sub: %w", ErrToken, err)
+		return Identity{}, fmt.Errorf("%w: sub: %s", ErrToken, err.Error()) // not ErrInvalid: that is the request's fault
 	}
 	scope, err := ParseScope(c.Scope)
 	if err != nil {
-		return Identity{}, fmt.Errorf("%w: %w", ErrToken, err)
+		return Identity{}, fmt.Errorf("%w: %s", ErrToken, err.Error())
 	}
 	return Identity{User: likes.UserID(user), Scope: scope}, nil
 }

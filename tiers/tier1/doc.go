@@ -34,9 +34,10 @@
 //	I2 An edge has one row, so a user counts at most once.
 //	I3 In every snapshot the counter equals the number of liked edges: both
 //	   change in one transaction, by what the locked row was and became.
-//	   Of a tally, the counter is the number of events ever inserted.
+//	   Of a tally, the counter is the number of events ever inserted: an event
+//	   has one row while it is remembered, so it counts at most once.
 //	I4 A count read is the truth at an instant between the read's start and end.
-//	I5 An event has one row while it is remembered, so it counts at most once.
+//	I5 A read that begins after an answer includes it, on every instance.
 //	I6 The last acknowledged operation on an edge is its state: an issued
 //	   operation's clock is raised above the stored one by the row itself.
 //

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -28,24 +29,37 @@ func (s *Store) Commit(ctx context.Context, c store.Commit, out []store.Written)
 	if c.Replay {
 		statement = replayStatement
 	}
-	return s.write(ctx, fmt.Sprintf("write %d edges", len(c.Writes)), statement, func(p *params) { encode(p, c) },
-		func() func([][]byte) {
+	var fixed int
+	return s.write(ctx, fmt.Sprintf("write %d edges", len(c.Writes)), func(p *params) { encode(p, c); fixed = p.mark() },
+		func(ctx context.Context, p *params) error {
 			a := answer{writes: c.Writes, out: out[:len(c.Writes)], epoch: s.epoch}
 			clear(a.out)
-			return a.row
+			if c.Replay {
+				return s.run(ctx, statement, p, a.row)
+			}
+			p.back(fixed)
+			p.int8(s.inTime(ctx))
+			if err := s.run(ctx, statement, p, a.row); err != nil {
+				return err
+			}
+			if a.next == 0 { // a row would have come for every edge
+				_, err := s.Now(ctx)
+				return errors.Join(errLate, err)
+			}
+			return nil
 		})
 }
 
-// write runs a statement that is a transaction. answer begins an attempt's
-// answer anew and returns what takes its rows.
-func (s *Store) write(ctx context.Context, what, statement string, encode func(*params), answer func() func([][]byte)) error {
+// write encodes the parameters of a transaction and attempts it until it is
+// decided. An attempt begins its answer anew.
+func (s *Store) write(ctx context.Context, what string, encode func(*params), attempt func(context.Context, *params) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	p := s.params.Get().(*params) //nolint:forcetypeassert // the pool makes nothing else
 	defer s.params.Put(p)
 	p.reset()
 	encode(p)
-	if err := persist(ctx, func() error { return s.run(ctx, statement, p, answer()) }); err != nil {
+	if err := persist(ctx, func() error { return attempt(ctx, p) }); err != nil {
 		return s.writeErr(what, err)
 	}
 	return nil

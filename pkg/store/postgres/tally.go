@@ -21,11 +21,11 @@ func (s *Store) Add(ctx context.Context, adds []store.Add, out []store.Added) er
 			return likes.Errorf(likes.ErrInvalid, "adds[%d] (event %v) does not follow the one before in key order; nothing was counted", i, adds[i].Event)
 		}
 	}
-	return s.write(ctx, fmt.Sprintf("add %d events", len(adds)), addStatement, func(p *params) { encodeAdds(p, adds) },
-		func() func([][]byte) {
+	return s.write(ctx, fmt.Sprintf("add %d events", len(adds)), func(p *params) { encodeAdds(p, adds) },
+		func(ctx context.Context, p *params) error {
 			a := addAnswer{adds: adds, out: out[:len(adds)], epoch: s.epoch}
 			clear(a.out)
-			return a.row
+			return s.run(ctx, addStatement, p, a.row)
 		})
 }
 
@@ -64,11 +64,11 @@ func (a *addAnswer) row(v [][]byte) {
 
 // Forget implements [store.Tallies]. Instances may do so at the same time.
 func (s *Store) Forget(ctx context.Context, before time.Time, limit int) (n int, err error) {
-	err = s.write(ctx, "forget events", forgetStatement, func(p *params) {
+	err = s.write(ctx, "forget events", func(p *params) {
 		p.time(before)
 		p.int8(int64(limit))
-	}, func() func([][]byte) {
-		return func(v [][]byte) { n = int(bigint(v[0])) }
+	}, func(ctx context.Context, p *params) error {
+		return s.run(ctx, forgetStatement, p, func(v [][]byte) { n = int(bigint(v[0])) })
 	})
 	return n, err
 }

@@ -48,9 +48,10 @@ type Store struct {
 }
 
 var (
-	_ store.Edges   = (*Store)(nil)
-	_ store.Tallies = (*Store)(nil)
-	_ store.Auditor = (*Store)(nil)
+	_ store.Edges     = (*Store)(nil)
+	_ store.Tallies   = (*Store)(nil)
+	_ store.Auditor   = (*Store)(nil)
+	_ store.ItemTypes = (*Store)(nil)
 )
 
 // Open opens the database file, creates it with mode 0600 if it is missing, and

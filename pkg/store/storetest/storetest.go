@@ -26,6 +26,7 @@ type Store interface {
 	store.Edges
 	store.Tallies
 	store.Auditor
+	store.ItemTypes
 	// Exec runs one statement in a transaction of its own.
 	Exec(ctx context.Context, sql string) error
 	// Int returns the one integer that a query yields.
@@ -66,6 +67,8 @@ func Run(t *testing.T, open func(testing.TB) Store) {
 		{"ForgettingChangesNoCount", testForget},
 		{"TalliesAreNotAudited", testTalliesAreNotAudited},
 		{"EndedContextCountsNothingSilently", testAddEndedContext},
+		{"ItemTypesNeverChange", testItemTypes},
+		{"ItemTypesOfConcurrentStarts", testItemTypesConcurrent},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
