@@ -56,7 +56,8 @@ type API struct {
 	contract likes.Contract
 	mux      *http.ServeMux
 	ids      requestIDs
-	calls    sync.Pool // of *call
+	calls    sync.Pool          // of *call
+	sparse   [len(table)]sparse // by the row of the error
 }
 
 var _ http.Handler = (*API)(nil)
