@@ -42,7 +42,7 @@ type Reporter struct {
 // Start begins to report what sample returns to out; unit names what is counted,
 // such as "lines". sample is called from another goroutine.
 func Start(out io.Writer, unit string, sample func() Sample) *Reporter {
-	return start(out, unit, sample, isTerminal(out))
+	return start(out, unit, sample, IsTerminal(out))
 }
 
 func start(out io.Writer, unit string, sample func() Sample, terminal bool) *Reporter {
@@ -61,7 +61,8 @@ func (r *Reporter) Stop() {
 	<-r.done
 }
 
-func isTerminal(out io.Writer) bool {
+// IsTerminal says whether people see what is written to out at once.
+func IsTerminal(out io.Writer) bool {
 	f, ok := out.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
