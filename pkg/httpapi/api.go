@@ -120,7 +120,7 @@ func (a *API) register(routes []route) {
 	allow["/readyz"] = allow["/healthz"]
 	for path, methods := range allow {
 		wrong := refuse(&problemError{kind: errMethod, allow: strings.Join(methods, ", ")})
-		a.mux.HandleFunc(path, func(w http.ResponseWriter, req *http.Request) { a.serve(w, req, path, wrong) })
+		a.mux.HandleFunc(path, func(w http.ResponseWriter, req *http.Request) { a.serve(w, req, "other "+path, wrong) })
 	}
 	a.mux.HandleFunc("/", a.notFound)
 }

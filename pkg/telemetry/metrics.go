@@ -47,10 +47,10 @@ func New() *Metrics {
 		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "likectl_commit_failures_total", Help: "Transactions that failed: nothing applied, or uncertain.",
 		}, []string{"kind", "reason"}),
-		replayed: map[bool]string{false: "issue", true: "replay"},
+		replayed: map[bool]string{false: "write", true: "replay"},
 	}
 	m.registry.MustRegister(m.requests, m.flushes, m.batches, m.failed,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		buildInfo(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, kind := range m.replayed { // so that the first failure is an increase
 		for _, reason := range []string{"unavailable", "uncertain", "other"} {
 			m.failed.WithLabelValues(kind, reason)

@@ -24,10 +24,11 @@ func TestScrapeShowsWhatHappened(t *testing.T) {
 	for _, line := range []string{
 		`likectl_http_request_duration_seconds_bucket{route="POST /v1/like",status="200",le="0.05"} 1`,
 		`likectl_http_request_duration_seconds_bucket{route="POST /v1/like",status="200",le="0.03"} 0`,
-		`likectl_commit_operations_bucket{kind="issue",le="64"} 2`,
-		`likectl_commit_failures_total{kind="issue",reason="uncertain"} 1`,
+		`likectl_commit_operations_bucket{kind="write",le="64"} 2`,
+		`likectl_commit_failures_total{kind="write",reason="uncertain"} 1`,
 		`likectl_commit_failures_total{kind="replay",reason="unavailable"} 0`,
 		`likectl_queued_operations 7`,
+		`likectl_build_info{go="go1.`,
 	} {
 		require.Contains(t, text, line)
 	}
