@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"slices"
 	"time"
 
 	"likectl/pkg/adminapi"
@@ -93,6 +95,7 @@ func (s *Server) apiHandler(health *httpapi.Health, metrics *telemetry.Metrics) 
 
 func (s *Server) adminHandler(health *httpapi.Health, metrics *telemetry.Metrics) http.Handler {
 	mux := httpapi.NewAdmin(health)
+	mux.HandleFunc("GET /{$}", adminIndex)
 	mux.Handle("/admin/v1/", adminapi.New(adminapi.Config{
 		Service: s.tier.Service, Auditor: s.tier.Auditor, Types: s.cfg.Items.Types, Authorize: adminapi.AdminOnly(s.tokens), Log: s.log,
 	}))
@@ -101,6 +104,21 @@ func (s *Server) adminHandler(health *httpapi.Health, metrics *telemetry.Metrics
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	return mux
+}
+
+// adminIndex lists what there is on the admin listener.
+func adminIndex(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = io.WriteString(w, `likectl: the admin listener
+
+/healthz               the process is alive
+/readyz                every backend answers
+/metrics               for Prometheus
+/debug/pprof/          profiles
+/admin/v1/item_types   for likectl, with an admin token: item types,
+/admin/v1/replay       import,
+/admin/v1/reconcile    reconcile
+`) // a client that is gone needs no list
 }
 
 // adminConnections is enough for a scraper, a profile and a few operators.
@@ -171,10 +189,23 @@ func (s *Server) Banner(w io.Writer) error {
 
   try it, as user 1 for an hour:
 
-  curl -X POST http://%s/v1/like -H 'Content-Type: application/json' -H 'Authorization: Bearer %s' -d '{"item_id":"1","item_type":"post"}'
+  curl -X POST http://%s/v1/like -H 'Content-Type: application/json' -H 'Authorization: Bearer %s' -d '{"item_id":"1","item_type":"%s"}'
 
-`, c.Tier, c.Name, s.tier.Backend, promise(c), s.cfg.Data, s.cfg.Data, s.Addr(), s.admin.Addr(), s.Addr(), token)
+`, c.Tier, c.Name, s.tier.Backend, promise(c), s.cfg.Data, s.cfg.Data, s.Addr(), s.admin.Addr(), s.Addr(), token, s.itemType())
 	return err
+}
+
+// Announce logs what the banner says to people, without a token.
+func (s *Server) Announce() {
+	c := s.tier.Service.Contract()
+	s.log.Info("listening", "api", s.Addr(), "admin", s.admin.Addr().String(), "tier", c.Tier, "backend", s.tier.Backend)
+}
+
+// itemType is a configured item type for the example, the one with the least
+// number.
+func (s *Server) itemType() string {
+	types := s.cfg.Items.Types
+	return slices.MinFunc(slices.Collect(maps.Keys(types)), func(a, b string) int { return types[a] - types[b] })
 }
 
 // promise is a contract in a sentence.

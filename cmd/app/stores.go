@@ -208,7 +208,16 @@ func Logger(cfg config.Log, w interface{ Write([]byte) (int, error) }) (*slog.Lo
 	}
 	opts := &slog.HandlerOptions{Level: level}
 	if cfg.Format == "json" {
+		opts.ReplaceAttr = readableTimes
 		return slog.New(slog.NewJSONHandler(w, opts)), nil
 	}
 	return slog.New(slog.NewTextHandler(w, opts)), nil
+}
+
+// readableTimes writes durations as people do; JSON would have nanoseconds.
+func readableTimes(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }

@@ -55,7 +55,7 @@ gzipped; - reads standard input. Fields, in any order:
 
   user_id, item_type, item_id   required
   action                        like (default) or unlike
-  liked_at                      RFC 3339, or whole seconds since 1970
+  liked_at                      RFC 3339, as Postgres prints it, or seconds since 1970
   counter                       likes (default) or saves
 
 Of the lines on one edge (one user and item) the one with the greatest liked_at

@@ -178,13 +178,13 @@ func TestBadLines(t *testing.T) {
 	out, _, code, err := execute(t.Context(), nil, path, "--data", data, "--dry-run")
 	require.Equal(t, cli.Usage, code)
 	require.ErrorContains(t, err, `likes.csv: line 3: user_id "01" is not an id`)
-	require.ErrorContains(t, err, "the 1 likes before it are good")
+	require.ErrorContains(t, err, "1 like before it can be imported")
 	require.Contains(t, out, "dry run")
 	require.NoFileExists(t, filepath.Join(data, "likes.db"), "a dry run opens no store")
 
 	out, _, code, err = execute(t.Context(), nil, path, "--data", data, "--create", "--output", "json")
 	require.Equal(t, cli.Usage, code)
-	require.ErrorContains(t, err, "the 1 likes before it have been imported, nothing from it on")
+	require.ErrorContains(t, err, "1 like before it had been imported, nothing from it on")
 	require.EqualValues(t, 1, decode(t, out).Changed)
 
 	out, _, code, err = execute(t.Context(), nil, path, "--data", data, "--on-error", "skip")
@@ -223,6 +223,32 @@ func TestUsageErrors(t *testing.T) {
 				require.Equal(t, cli.Usage, code)
 			}
 		})
+	}
+}
+
+// TestWhatFailsBeforeAnythingWasApplied prints no table of zeros and names the
+// item as the file does.
+func TestWhatFailsBeforeAnythingWasApplied(t *testing.T) {
+	types, err := likes.NewItemTypes(map[string]likes.ItemType{"product": 1})
+	require.NoError(t, err)
+	for _, c := range []struct {
+		kind error
+		says string
+	}{
+		{likes.ErrInvalid, "likes of product:4250 by user 7: boom; nothing was imported"},
+		{likes.ErrFenced, "nothing was imported"},
+	} {
+		o := Options{Path: "x.csv", Batch: 1, Config: config.Default()}
+		in := &input{Reader: strings.NewReader("user_id,item_type,item_id\n7,product,4250\n"), close: func() error { return nil }}
+		var out bytes.Buffer
+		err = importInto(t.Context(), streams{out: &out, err: io.Discard}, o, in, &target{
+			types: types,
+			apply: func(context.Context, []likes.Mutation) []likes.Result {
+				return []likes.Result{{Err: likes.Errorf(c.kind, "boom")}}
+			},
+		})
+		require.ErrorContains(t, err, c.says)
+		require.Empty(t, out.String())
 	}
 }
 

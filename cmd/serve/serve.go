@@ -4,11 +4,14 @@ package serve
 import (
 	"context"
 	"io"
+	"log/slog"
 
 	"github.com/spf13/cobra"
 
 	"likectl/cmd/app"
+	"likectl/cmd/cli"
 	"likectl/pkg/config"
+	"likectl/pkg/progress"
 )
 
 // Options are what `likectl serve` is told.
@@ -58,18 +61,30 @@ line to paste. With a configuration file it runs on the backends named there.`,
 }
 
 // Run serves until the context ends, then drains and closes everything. The
-// banner and the log go to w.
+// banner and the log go to w. As JSON everything is log, the last error too.
 func Run(ctx context.Context, w io.Writer, o Options) error {
-	cfg := o.Config
-	log, err := app.Logger(cfg.Log, w)
+	log, err := app.Logger(o.Config.Log, w)
 	if err != nil {
 		return err
 	}
-	server, err := app.Open(ctx, cfg, log, o.AdoptSecret)
+	err = run(ctx, w, o, log)
+	if err != nil && o.Config.Log.Format == "json" {
+		log.Error("likectl has failed", "error", err, "exit_code", cli.CodeOf(err))
+		err = cli.Reported(err)
+	}
+	return err
+}
+
+func run(ctx context.Context, w io.Writer, o Options, log *slog.Logger) error {
+	server, err := app.Open(ctx, o.Config, log, o.AdoptSecret)
 	if err != nil {
 		return err
 	}
-	if err := server.Banner(w); err != nil {
+	// The banner has a token: it is for people who try things out, not for a log
+	// that is kept.
+	if o.Config.Log.Format == "json" || o.Config.Postgres.DSN != "" && !progress.IsTerminal(w) {
+		server.Announce()
+	} else if err := server.Banner(w); err != nil {
 		log.Warn("banner not printed", "error", err)
 	}
 	return server.Serve(ctx)

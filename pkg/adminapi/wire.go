@@ -5,7 +5,7 @@
 //	POST /admin/v1/replay      apply a batch of replays
 //	POST /admin/v1/reconcile   compare counters with edges; answers as it goes
 //
-// Every call needs an admin's token. It must also name a loopback host: a page
+// Every call needs an admin token. It must also name a loopback host: a page
 // in an administrator's browser can make a name of its own point to 127.0.0.1
 // (DNS rebinding), but then the Host header tells.
 package adminapi

@@ -61,6 +61,14 @@ func in(file string) string {
 	return " in " + file
 }
 
+// The greatest values of a batcher, many times what helps: every lane allocates
+// its batch when it starts, and a greater one ends the process for want of memory.
+const (
+	maxLanes = 64
+	maxBatch = 10_000
+	maxQueue = 1_000_000
+)
+
 // Validate returns ErrInvalid that names every key out of range.
 func (c Config) Validate() error {
 	var bad []error
@@ -79,6 +87,11 @@ func (c Config) Validate() error {
 	check(c.Auth.Audience != "", "auth.audience", "must not be empty")
 	check(c.Log.Format == "text" || c.Log.Format == "json", "log.format", "want text or json")
 	check(oneOf(c.Log.Level, "debug", "info", "warn", "error"), "log.level", "want debug, info, warn or error")
+	for section, b := range map[string]Batch{"write": c.Write, "replay": c.Replay} {
+		check(b.Lanes <= maxLanes, section+".lanes", fmt.Sprintf("want at most %d", maxLanes))
+		check(b.MaxBatch <= maxBatch, section+".max_batch", fmt.Sprintf("want at most %d", maxBatch))
+		check(b.MaxQueue <= maxQueue, section+".max_queue", fmt.Sprintf("want at most %d", maxQueue))
+	}
 	check(c.Write.MaxQueue >= c.Write.MaxBatch, "write.max_queue", "want at least write.max_batch")
 	check(c.Replay.MaxQueue >= likes.MaxApply, "replay.max_queue", fmt.Sprintf("want at least %d, the largest call", likes.MaxApply))
 	check(c.Write.MaxQueue >= likes.MaxApply, "write.max_queue", fmt.Sprintf("want at least %d, the largest call", likes.MaxApply))

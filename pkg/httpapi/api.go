@@ -56,7 +56,8 @@ type API struct {
 	contract likes.Contract
 	mux      *http.ServeMux
 	ids      requestIDs
-	calls    sync.Pool // of *call
+	calls    sync.Pool          // of *call
+	sparse   [len(table)]sparse // by the row of the error
 }
 
 var _ http.Handler = (*API)(nil)
@@ -127,7 +128,7 @@ func (a *API) register(routes []route) {
 	allow["/readyz"] = allow["/healthz"]
 	for path, methods := range allow {
 		wrong := refuse(&problemError{kind: errMethod, allow: strings.Join(methods, ", ")})
-		a.mux.HandleFunc(path, func(w http.ResponseWriter, req *http.Request) { a.serve(w, req, path, wrong) })
+		a.mux.HandleFunc(path, func(w http.ResponseWriter, req *http.Request) { a.serve(w, req, "other "+path, wrong) })
 	}
 	a.mux.HandleFunc("/", a.notFound)
 }

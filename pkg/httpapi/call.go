@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"time"
 
 	"likectl/pkg/auth"
 	"likectl/pkg/likes"
@@ -249,7 +250,8 @@ func (c *call) recovered(ctx context.Context, p any) {
 	c.answer(ctx, fmt.Errorf("%w: %v\n%s", errPanic, p, debug.Stack()))
 }
 
-// log tells the operator what the client is not told.
+// log tells the operator what the client is not told: of defects every one, of
+// each other kind one a second and how many there were besides.
 func (c *call) log(ctx context.Context, row *row, err error) {
 	level := slog.LevelWarn
 	switch {
@@ -260,6 +262,13 @@ func (c *call) log(ctx context.Context, row *row, err error) {
 	case errors.Is(err, likes.ErrOverloaded), errors.Is(err, likes.ErrNotYet):
 		level = slog.LevelDebug // the metrics count them; a line each would add to the load
 	}
+	var skipped int64
+	if level == slog.LevelWarn {
+		var ok bool
+		if skipped, ok = c.api.sparse[row.index()].allow(time.Now()); !ok {
+			return
+		}
+	}
 	c.api.cfg.Logger.Log(context.WithoutCancel(ctx), level, "request failed",
-		"request_id", c.id, "route", c.route, "status", row.status, "code", row.code, "error", err)
+		"request_id", c.id, "route", c.route, "status", row.status, "code", row.code, "error", err, "not_logged_before", skipped)
 }

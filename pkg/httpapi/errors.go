@@ -87,6 +87,16 @@ func find(err error) *row {
 	return &internal
 }
 
+// index returns the row's place in the table, 0 for internal.
+func (r *row) index() int {
+	for i := range table {
+		if r == &table[i] {
+			return i
+		}
+	}
+	return 0
+}
+
 // detailOf returns what the client is told about an error.
 func (r *row) detailOf(err error) string {
 	var p *problemError

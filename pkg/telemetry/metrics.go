@@ -52,8 +52,8 @@ func New() *Metrics {
 		}),
 	}
 	m.registry.MustRegister(m.requests, m.flushes, m.batches, m.failed, m.events,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	for _, kind := range []string{"issue", "replay", "add", "forget"} { // so that the first failure is an increase
+		buildInfo(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	for _, kind := range []string{"write", "replay", "add", "forget"} { // so that the first failure is an increase
 		for _, reason := range []string{"unavailable", "uncertain", "other"} {
 			m.failed.WithLabelValues(kind, reason)
 		}

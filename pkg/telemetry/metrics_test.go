@@ -15,8 +15,8 @@ import (
 func TestScrapeShowsWhatHappened(t *testing.T) {
 	m := telemetry.New()
 	m.Request("POST /v1/like", 200, 49*time.Millisecond)
-	m.Flushed("issue", 64, time.Millisecond, nil)
-	m.Flushed("issue", 1, time.Second, likes.Errorf(likes.ErrUncertain, "lost the connection"))
+	m.Flushed("write", 64, time.Millisecond, nil)
+	m.Flushed("write", 1, time.Second, likes.Errorf(likes.ErrUncertain, "lost the connection"))
 	m.Forgot(12, time.Second, nil)
 	m.Forgot(0, time.Second, likes.Errorf(likes.ErrUnavailable, "away"))
 	m.Gauge("likectl_queued_operations", "Operations that wait for a transaction.", func() float64 { return 7 })
@@ -26,12 +26,13 @@ func TestScrapeShowsWhatHappened(t *testing.T) {
 	for _, line := range []string{
 		`likectl_http_request_duration_seconds_bucket{route="POST /v1/like",status="200",le="0.05"} 1`,
 		`likectl_http_request_duration_seconds_bucket{route="POST /v1/like",status="200",le="0.03"} 0`,
-		`likectl_commit_operations_bucket{kind="issue",le="64"} 2`,
-		`likectl_commit_failures_total{kind="issue",reason="uncertain"} 1`,
+		`likectl_commit_operations_bucket{kind="write",le="64"} 2`,
+		`likectl_commit_failures_total{kind="write",reason="uncertain"} 1`,
 		`likectl_commit_failures_total{kind="replay",reason="unavailable"} 0`,
 		`likectl_commit_failures_total{kind="forget",reason="unavailable"} 1`,
 		`likectl_events_forgotten_total 12`,
 		`likectl_queued_operations 7`,
+		`likectl_build_info{go="go1.`,
 	} {
 		require.Contains(t, text, line)
 	}

@@ -22,7 +22,7 @@ func TestInstancesThatDoNotFitAreRefused(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("items: {types: {post: 5}}\n"), 0o600))
 	refused := func(data string, args ...string) string {
 		cmd := exec.CommandContext(t.Context(), bin, append([]string{
-			"serve", "--tier", "1", "--data", data, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:1",
+			"serve", "--tier", "1", "--data", data, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0",
 		}, args...)...)
 		cmd.Env = append(os.Environ(), env...)
 		out, err := cmd.CombinedOutput()

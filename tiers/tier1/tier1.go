@@ -25,7 +25,7 @@ type Config struct {
 
 // The kinds of transactions.
 const (
-	Issue  = "issue"
+	Write  = "write"
 	Replay = "replay"
 	Add    = "add"
 )
@@ -176,7 +176,7 @@ func kindOf(m *likes.Mutation) string {
 	case m.Fixed != 0:
 		return Replay
 	default:
-		return Issue
+		return Write
 	}
 }
 
@@ -211,7 +211,7 @@ func (s *Service) replay(ctx context.Context, lane int, ms []likes.Mutation, out
 }
 
 func (s *Service) commit(ctx context.Context, c store.Commit, written []store.Written, mutations int) error {
-	kind := Issue
+	kind := Write
 	if c.Replay {
 		kind = Replay
 	}

@@ -70,8 +70,12 @@ func (c Config) pool() (*pgxpool.Config, error) {
 	return p, nil
 }
 
-// dial bounds how long a connection may take to open.
+// dial bounds how long a connection may take to open, and names it to the server
+// unless the DSN or PGAPPNAME does.
 func dial(c *pgx.ConnConfig) {
+	if c.RuntimeParams["application_name"] == "" {
+		c.RuntimeParams["application_name"] = "likectl"
+	}
 	if c.ConnectTimeout == 0 || c.ConnectTimeout == driverConnectTimeout {
 		c.ConnectTimeout = connectTimeout
 	}

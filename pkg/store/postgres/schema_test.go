@@ -205,6 +205,17 @@ func TestTablesAreUsedAsDesigned(t *testing.T) {
 	require.Less(t, bytes, int64(250))
 }
 
+func TestSessionsAreNamed(t *testing.T) {
+	dsn := containers.SharedPostgres(t).MigratedDatabase(t, "likectl_schema", migrate)
+	for suffix, want := range map[string]string{"": "likectl", "&application_name=shop": "shop"} {
+		open(t, dsn+suffix)
+		var n int
+		require.NoError(t, connect(t, dsn).QueryRow(t.Context(),
+			"select count(*) from pg_stat_activity where datname = current_database() and application_name = $1", want).Scan(&n))
+		require.Positive(t, n, want)
+	}
+}
+
 func TestNowIsTheServersClock(t *testing.T) {
 	r := newRaw(t, containers.SharedPostgres(t))
 	now, err := r.Now(t.Context())

@@ -38,7 +38,7 @@ func testItemTypes(t *testing.T, s Store) {
 
 // testItemTypesConcurrent starts many instances at once that do not agree.
 func testItemTypesConcurrent(t *testing.T, s Store) {
-	const each = 4
+	const each = 3
 	var won [2]atomic.Int64
 	parallel(t, 2*each, func(ctx context.Context, n int) error {
 		err := s.RegisterItemTypes(ctx, map[string]likes.ItemType{"post": likes.ItemType(1 + n%2), "reel": likes.ItemType(2 - n%2)})
