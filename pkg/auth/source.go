@@ -50,7 +50,7 @@ type Source struct {
 func (s *Source) Check() error {
 	switch {
 	case (s.File == "") == (s.URL == ""):
-		return likes.Errorf(likes.ErrInvalid, "want either file or jwks_url")
+		return likes.Errorf(likes.ErrInvalid, "file: want either file or jwks_url")
 	case s.Alg != EdDSA && s.Alg != ES256 && s.Alg != RS256:
 		return likes.Errorf(likes.ErrInvalid, "alg: %.20q, want EdDSA, ES256 or RS256", s.Alg)
 	case s.Issuer == "":

@@ -27,6 +27,7 @@ type Metrics struct {
 	flushes  *prometheus.HistogramVec
 	batches  *prometheus.HistogramVec
 	failed   *prometheus.CounterVec
+	keys     *prometheus.CounterVec
 	replayed map[bool]string
 }
 
@@ -47,9 +48,12 @@ func New() *Metrics {
 		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "likectl_commit_failures_total", Help: "Transactions that failed: nothing applied, or uncertain.",
 		}, []string{"kind", "reason"}),
+		keys: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "likectl_auth_key_reads_total", Help: "Readings of the sources of token keys, by entry of auth.keys.",
+		}, []string{"source", "result"}),
 		replayed: map[bool]string{false: "issue", true: "replay"},
 	}
-	m.registry.MustRegister(m.requests, m.flushes, m.batches, m.failed,
+	m.registry.MustRegister(m.requests, m.flushes, m.batches, m.failed, m.keys,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, kind := range m.replayed { // so that the first failure is an increase
 		for _, reason := range []string{"unavailable", "uncertain", "other"} {
@@ -78,6 +82,15 @@ func (m *Metrics) Flushed(replay bool, n int, took time.Duration, err error) {
 	default:
 		m.failed.WithLabelValues(kind, "other").Inc()
 	}
+}
+
+// KeysRead records a reading of a source of token keys, an entry of auth.keys.
+func (m *Metrics) KeysRead(source string, err error) {
+	result := "ok"
+	if err != nil {
+		result = "failed"
+	}
+	m.keys.WithLabelValues(source, result).Inc()
 }
 
 // Gauge registers a value that is read when it is scraped.

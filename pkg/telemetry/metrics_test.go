@@ -1,6 +1,7 @@
 package telemetry_test
 
 import (
+	"errors"
 	"net/http/httptest"
 	"testing"
 	"time"
@@ -17,6 +18,8 @@ func TestScrapeShowsWhatHappened(t *testing.T) {
 	m.Request("POST /v1/like", 200, 49*time.Millisecond)
 	m.Flushed(false, 64, time.Millisecond, nil)
 	m.Flushed(false, 1, time.Second, likes.Errorf(likes.ErrUncertain, "lost the connection"))
+	m.KeysRead("auth.keys[0]", nil)
+	m.KeysRead("auth.keys[1]", errors.New("no answer"))
 	m.Gauge("likectl_queued_operations", "Operations that wait for a transaction.", func() float64 { return 7 })
 	rec := httptest.NewRecorder()
 	m.Handler().ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
@@ -27,6 +30,8 @@ func TestScrapeShowsWhatHappened(t *testing.T) {
 		`likectl_commit_operations_bucket{kind="issue",le="64"} 2`,
 		`likectl_commit_failures_total{kind="issue",reason="uncertain"} 1`,
 		`likectl_commit_failures_total{kind="replay",reason="unavailable"} 0`,
+		`likectl_auth_key_reads_total{result="ok",source="auth.keys[0]"} 1`,
+		`likectl_auth_key_reads_total{result="failed",source="auth.keys[1]"} 1`,
 		`likectl_queued_operations 7`,
 	} {
 		require.Contains(t, text, line)
