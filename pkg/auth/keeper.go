@@ -118,7 +118,8 @@ func (k *keeper) load(pause time.Duration) error {
 // publish puts the feeds' keys in force. Keys of earlier sources win. The caller
 // holds mu or is alone.
 func (k *keeper) publish(clash func(*feed, *key)) {
-	sets := [][]*key{{k.a.secret}}
+	sets := make([][]*key, 0, 1+len(k.feeds))
+	sets = append(sets, []*key{k.a.secret})
 	for _, f := range k.feeds {
 		sets = append(sets, f.keys)
 	}
@@ -215,7 +216,7 @@ func (k *keeper) log(f *feed, bad []error, err error) {
 }
 
 func kids(keys []*key) []string {
-	var all []string
+	all := make([]string, 0, len(keys))
 	for _, k := range keys {
 		all = append(all, fmt.Sprintf("%.80q", k.kid))
 	}

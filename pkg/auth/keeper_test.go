@@ -242,8 +242,9 @@ func TestKeys_AProviderThatHangsHoldsNeitherTokensNorClose(t *testing.T) {
 	asked := make(chan struct{})
 	p.does(func(_ http.ResponseWriter, r *http.Request) { close(asked); <-r.Context().Done() })
 	refused := make(chan error)
+	waits := ec.token(t, time.Now(), nil, map[string]any{"kid": "x"})
 	go func() {
-		_, err := a.Verify(ec.token(t, time.Now(), nil, map[string]any{"kid": "x"}))
+		_, err := a.Verify(waits)
 		refused <- err
 	}()
 	<-asked

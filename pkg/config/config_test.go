@@ -115,6 +115,17 @@ func TestTheExampleShowsEveryKeyOfTheEntriesOfAuthKeys(t *testing.T) {
 	}, sources)
 }
 
+func TestTheEntryInTheReadmeIsGood(t *testing.T) {
+	data, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	_, after, found := strings.Cut(string(data), "```yaml\nauth:\n")
+	require.True(t, found)
+	yaml, _, _ := strings.Cut(after, "```")
+	cfg, err := Load(write(t, "auth:\n"+yaml), nil)
+	require.NoError(t, err)
+	require.Len(t, cfg.Auth.Keys, 1)
+}
+
 func TestBadEntriesOfAuthKeysAreRefusedAndNamed(t *testing.T) {
 	good := map[string]string{
 		"file": "a.pem", "alg": "ES256", "issuer": "i", "audience": "a", "scopes": "[user]",
