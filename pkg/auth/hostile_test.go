@@ -194,6 +194,7 @@ func hostile(tb testing.TB) map[string]string {
 		"user and admin":                     say(ec, jwt.MapClaims{"scope": "user admin"}),
 		"admin in a list":                    say(ec, jwt.MapClaims{"scope": []string{"user", "admin"}}),
 		"words in a list":                    say(ec, jwt.MapClaims{"scope": []string{"user admin"}}),
+		"two that it may give":               say(ed, jwt.MapClaims{"scope": "user likes.write"}),
 		"backend says admin":                 say(ed, jwt.MapClaims{"scope": "admin"}),
 		"service by a name that is replaced": say(ed, jwt.MapClaims{"scope": "service"}),
 		"scope missing":                      say(ec, jwt.MapClaims{"scope": nil}),
@@ -264,6 +265,28 @@ func TestVerify_RefusesHostileTokensOfSeveralKeys(t *testing.T) {
 	for _, exp := range []time.Time{start.Add(-31 * time.Second), time.Unix(0, 0), time.Unix(-maxDate, 0)} {
 		_, err := a.Verify(issuers()["rsa"].token(t, start, jwt.MapClaims{"exp": exp.Unix()}, nil))
 		require.ErrorIs(t, err, ErrExpired)
+	}
+}
+
+// The algorithm is compared before a key is handed to it: what the library makes
+// of a key of the wrong kind is not relied on.
+func TestFind_GivesNoKeyToAnotherAlgorithm(t *testing.T) {
+	a := several(t)
+	for _, kid := range []string{"r1", "e1", "d1"} {
+		i := issuers()[map[string]string{"r1": "rsa", "e1": "ec", "d1": "ed"}[kid]]
+		for _, alg := range []string{"HS256", EdDSA, ES256, RS256} {
+			token := &jwt.Token{
+				Raw:    base64.RawURLEncoding.EncodeToString([]byte(`{"kid":"` + kid + `"}`)),
+				Method: jwt.GetSigningMethod(alg), Claims: &claims{iss: i.iss},
+			}
+			key, err := a.state.Load().ring.find(token)
+			if alg == i.method.Alg() {
+				require.NoError(t, err)
+				continue
+			}
+			require.ErrorIs(t, err, errAlgorithm)
+			require.Nil(t, key)
+		}
 	}
 }
 
