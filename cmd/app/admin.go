@@ -20,7 +20,7 @@ const adminTTL = time.Minute
 // tokens itself, from the secret in the configured data folder: whoever can read
 // that file could also open the store.
 func AdminClient(cfg config.Config, url string) (*adminapi.Client, error) {
-	secret, err := datadir.Secret(cfg.Data)
+	secret, err := datadir.LoadSecret(cfg.Data)
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ func TestServer_AcceptsTheTokensOfAuthKeys(t *testing.T) {
 	cfg.Auth.Keys = []config.AuthKey{{
 		File: keyFile, Alg: "EdDSA", KID: "k", Issuer: "idp", Audience: "likes", Scopes: []string{"user"}, ScopeClaim: "scope",
 	}}
-	server, err := app.Open(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	server, err := app.Open(t.Context(), cfg, slog.New(slog.DiscardHandler), false)
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -69,7 +69,7 @@ func TestServer_AcceptsTheTokensOfAuthKeys(t *testing.T) {
 	require.NoError(t, <-ended)
 
 	require.NoError(t, os.WriteFile(keyFile, []byte("none"), 0o600))
-	_, err = app.Open(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	_, err = app.Open(t.Context(), cfg, slog.New(slog.DiscardHandler), false)
 	require.Equal(t, cli.Usage, cli.CodeOf(err))
 	require.ErrorContains(t, err, "auth.keys[0]: key file "+keyFile)
 }

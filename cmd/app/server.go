@@ -36,7 +36,8 @@ type Server struct {
 }
 
 // Open opens the tier and both listeners. Requests are answered from then on.
-func Open(ctx context.Context, cfg config.Config, log *slog.Logger) (s *Server, err error) {
+// With adopt, the secret here becomes the one of all instances on the store.
+func Open(ctx context.Context, cfg config.Config, log *slog.Logger, adopt bool) (s *Server, err error) {
 	s = &Server{cfg: cfg, log: log, failed: make(chan error, 2)}
 	opened := &s.opened // returning an error sets s to nil before the deferred call
 	defer func() {
@@ -54,6 +55,9 @@ func Open(ctx context.Context, cfg config.Config, log *slog.Logger) (s *Server, 
 		return nil, err
 	}
 	s.opened.Push("tier", s.tier.Close)
+	if err := s.tier.LoadSecret(ctx, cfg, adopt); err != nil {
+		return nil, err
+	}
 	metrics.Gauge("likectl_queued_operations", "Operations that wait for a transaction.", func() float64 { return float64(s.tier.Queued()) })
 	s.tokens, err = auth.Open(ctx, authConfig(cfg, s.tier.Secret, cfg.Auth.Cache), auth.Keys{
 		Sources: sources, FileEvery: cfg.Auth.FileRefresh, URLEvery: cfg.Auth.JWKSRefresh, Log: log, Read: metrics.KeysRead,

@@ -32,7 +32,7 @@ type Tier struct {
 	Auditor store.Auditor
 	// Probes ask every backend for a sign of life.
 	Probes []httpapi.Probe
-	// Secret signs tokens.
+	// Secret signs tokens. On a shared store it is set by [Tier.LoadSecret].
 	Secret []byte
 	// Backend says in a few words where the data is.
 	Backend string
@@ -41,6 +41,7 @@ type Tier struct {
 
 	opened lifecycle.Stack
 	log    *slog.Logger
+	shared *postgres.Store // nil if this process is alone
 }
 
 // clockEvery is how often the reference clock is read. At 200 ppm of drift the
@@ -49,7 +50,19 @@ const clockEvery = 10 * time.Second
 
 // OpenTier opens the stores that the configuration names and the tier over them.
 // Either all is open or nothing is.
-func OpenTier(ctx context.Context, cfg config.Config, log *slog.Logger, hooks tier1.Hooks) (t *Tier, err error) {
+func OpenTier(ctx context.Context, cfg config.Config, log *slog.Logger, hooks tier1.Hooks) (*Tier, error) {
+	return openTier(ctx, cfg, log, hooks, true)
+}
+
+// edges is what tier 1 is opened over.
+type edges interface {
+	store.Edges
+	store.ItemTypes
+}
+
+// openTier opens the tier. Without register, the configured item types are only
+// compared with those in the store.
+func openTier(ctx context.Context, cfg config.Config, log *slog.Logger, hooks tier1.Hooks, register bool) (t *Tier, err error) {
 	if cfg.Tier != 1 {
 		return nil, cli.Usagef("tier %d is not built yet; tier 1 is", cfg.Tier)
 	}
@@ -60,7 +73,7 @@ func OpenTier(ctx context.Context, cfg config.Config, log *slog.Logger, hooks ti
 			err = errors.Join(err, opened.Close(context.WithoutCancel(ctx)))
 		}
 	}()
-	var edges store.Edges
+	var edges edges
 	engine := tiers.SQLite
 	if cfg.Postgres.DSN == "" {
 		edges, err = t.openEmbedded(ctx, cfg)
@@ -70,6 +83,9 @@ func OpenTier(ctx context.Context, cfg config.Config, log *slog.Logger, hooks ti
 	}
 	if err != nil {
 		return nil, err
+	}
+	if err := checkTypes(ctx, cfg, edges, register); err != nil {
+		return nil, fmt.Errorf("%s: %w", t.Backend, err)
 	}
 	clk := t.startClock(ctx, edges)
 	service, err := tier1.Start( //nolint:contextcheck // its flushes outlive the callers; Close ends them
@@ -85,7 +101,29 @@ func OpenTier(ctx context.Context, cfg config.Config, log *slog.Logger, hooks ti
 // Close drains the write path and closes the stores.
 func (t *Tier) Close(ctx context.Context) error { return t.opened.Close(ctx, t.log) }
 
-func (t *Tier) openEmbedded(ctx context.Context, cfg config.Config) (store.Edges, error) {
+// checkTypes refuses item types that contradict what the store's numbers stand
+// for. They are a mistake of the configuration.
+func checkTypes(ctx context.Context, cfg config.Config, known store.ItemTypes, register bool) error {
+	types := make(map[string]likes.ItemType, len(cfg.Items.Types))
+	for name, n := range cfg.Items.Types {
+		types[name] = likes.ItemType(n) //nolint:gosec // validated
+	}
+	var err error
+	if register {
+		err = known.RegisterItemTypes(ctx, types)
+	} else {
+		var registered map[string]likes.ItemType
+		if registered, err = known.ItemTypes(ctx); err == nil {
+			_, err = store.NewItemTypes(registered, types)
+		}
+	}
+	if errors.Is(err, likes.ErrInvalid) {
+		err = cli.WithCode(cli.Usage, err)
+	}
+	return err
+}
+
+func (t *Tier) openEmbedded(ctx context.Context, cfg config.Config) (edges, error) {
 	dir, err := datadir.Open(cfg.Data)
 	if err != nil {
 		return nil, err
@@ -102,20 +140,18 @@ func (t *Tier) openEmbedded(ctx context.Context, cfg config.Config) (store.Edges
 	return db, nil
 }
 
-func (t *Tier) openPostgres(ctx context.Context, cfg config.Config) (store.Edges, error) {
-	secret, err := datadir.Secret(cfg.Data)
-	if err != nil {
-		return nil, err
-	}
+// openPostgres opens the database. Only what serves needs the secret; others
+// neither make one nor ask for it.
+func (t *Tier) openPostgres(ctx context.Context, cfg config.Config) (edges, error) {
 	db, err := postgres.Open(ctx, postgres.Config{
-		DSN: cfg.Postgres.DSN.Reveal(), MaxConns: cfg.Postgres.MaxConns,
-		StatementTimeout: cfg.Postgres.StatementTimeout, AllowUnsafe: cfg.Postgres.AllowUnsafe, Logger: t.log,
+		DSN: cfg.Postgres.DSN.Reveal(), MaxConns: cfg.Postgres.MaxConns, Writers: cfg.Write.Lanes + cfg.Replay.Lanes,
+		StatementTimeout: cfg.Postgres.StatementTimeout, AllowUnsafe: cfg.Postgres.AllowUnsafe, SchemaUp: schemaUp(cfg), Logger: t.log,
 	})
 	if err != nil {
 		return nil, err
 	}
 	t.opened.Push("postgres", func(context.Context) error { return db.Close() })
-	t.Auditor, t.Secret = db, secret
+	t.Auditor, t.shared = db, db
 	t.Backend = db.String()
 	t.Probes = []httpapi.Probe{{Name: "postgres", Check: pinged(db)}}
 	return db, nil

@@ -11,7 +11,6 @@ import (
 	"likectl/pkg/ingest"
 	"likectl/pkg/likes"
 	"likectl/pkg/progress"
-	"likectl/tiers/tier1"
 )
 
 // target is where the likes go.
@@ -42,7 +41,7 @@ func open(ctx context.Context, o Options) (*target, error) {
 	if t.types, err = o.Config.ItemTypes(); err != nil || o.DryRun {
 		return t, err
 	}
-	tier, err := app.OpenTier(ctx, o.Config, app.Quiet(), tier1.Hooks{})
+	tier, err := app.OpenForImport(ctx, o.Config, o.Create)
 	if err != nil {
 		return nil, fmt.Errorf("nothing was imported: %w", err)
 	}

@@ -8,24 +8,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"likectl/cmd/app"
-	"likectl/cmd/cli"
 	"likectl/pkg/config"
 )
 
 // Options are what `likectl serve` is told.
 type Options struct {
 	Config config.Config
-	// Explicit: a tier or a configuration file was named, so the real backends
-	// are wanted and SQLite must not silently take their place.
-	Explicit bool
-	Embedded bool
+	// AdoptSecret makes the secret in the data folder that of all instances.
+	AdoptSecret bool
 }
 
 // NewCmd returns the command; run is what it does with its options.
 func NewCmd() *cobra.Command { return newCmd(Run) }
 
 func newCmd(run func(context.Context, io.Writer, Options) error) *cobra.Command {
-	var embedded bool
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the like service",
@@ -46,8 +42,8 @@ line to paste. With a configuration file it runs on the backends named there.`,
 	set := cmd.Flags()
 	set.Int("tier", d.Tier, "architecture {1|2|3|4|5}; 1 is built")
 	set.String("listen", d.Listen, "address of the API")
+	adopt := set.Bool("adopt-secret", false, "make the secret in the data folder that of all instances on the database")
 	set.String("admin-listen", d.AdminListen, "loopback address of metrics, profiles and the admin API")
-	set.BoolVar(&embedded, "embedded", false, "keep the data in the data folder although a tier or file is named")
 	for key, name := range map[string]string{"tier": "tier", "listen": "listen", "admin_listen": "admin-listen"} {
 		flags.Override(key, set.Lookup(name))
 	}
@@ -56,9 +52,7 @@ line to paste. With a configuration file it runs on the backends named there.`,
 		if err != nil {
 			return err
 		}
-		return run(cmd.Context(), cmd.ErrOrStderr(), Options{
-			Config: cfg, Embedded: embedded, Explicit: flags.File != "" || set.Changed("tier"),
-		})
+		return run(cmd.Context(), cmd.ErrOrStderr(), Options{Config: cfg, AdoptSecret: *adopt})
 	}
 	return cmd
 }
@@ -67,14 +61,11 @@ line to paste. With a configuration file it runs on the backends named there.`,
 // banner and the log go to w.
 func Run(ctx context.Context, w io.Writer, o Options) error {
 	cfg := o.Config
-	if err := check(&cfg, o); err != nil {
-		return err
-	}
 	log, err := app.Logger(cfg.Log, w)
 	if err != nil {
 		return err
 	}
-	server, err := app.Open(ctx, cfg, log)
+	server, err := app.Open(ctx, cfg, log, o.AdoptSecret)
 	if err != nil {
 		return err
 	}
@@ -82,17 +73,4 @@ func Run(ctx context.Context, w io.Writer, o Options) error {
 		log.Warn("banner not printed", "error", err)
 	}
 	return server.Serve(ctx)
-}
-
-// check refuses to guess between the embedded store and a real one.
-func check(cfg *config.Config, o Options) error {
-	switch {
-	case o.Embedded && cfg.Postgres.DSN != "":
-		return cli.Usagef("--embedded and postgres.dsn exclude each other: leave out one of them")
-	case o.Explicit && !o.Embedded && cfg.Postgres.DSN == "":
-		return cli.Usagef("tier %d needs a Postgres: set postgres.dsn in a file given with -c, LIKECTL_POSTGRES_DSN or --dsn; "+
-			"or add --embedded to try it on SQLite in %s", cfg.Tier, cfg.Data)
-	default:
-		return nil
-	}
 }

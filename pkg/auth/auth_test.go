@@ -181,6 +181,7 @@ func TestVerify_RefusesHostileTokens(t *testing.T) {
 		for range 2 { // a refused token is not remembered as a good one
 			_, err := a.Verify(token)
 			require.ErrorIs(t, err, ErrToken, name)
+			require.NotErrorIs(t, err, likes.ErrInvalid, "%s: the answer is 401, not 400", name)
 			require.NotContains(t, err.Error(), string(testSecret))
 		}
 	}

@@ -260,6 +260,7 @@ func TestVerify_RefusesHostileTokensOfSeveralKeys(t *testing.T) {
 		for range 2 {
 			_, err := a.Verify(token)
 			require.ErrorIs(t, err, ErrToken, name)
+			require.NotErrorIs(t, err, likes.ErrInvalid, "%s is no fault of the request", name)
 		}
 	}
 	for _, exp := range []time.Time{start.Add(-31 * time.Second), time.Unix(0, 0), time.Unix(-maxDate, 0)} {

@@ -70,11 +70,11 @@ func (p *policy) identity(c *claims) (Identity, error) {
 	}
 	user, err := likes.ParseID(name)
 	if err != nil {
-		return Identity{}, fmt.Errorf("%w: %s: %w", ErrToken, p.user, err)
+		return Identity{}, fmt.Errorf("%w: %s: %s", ErrToken, p.user, err.Error()) // not ErrInvalid: that is the request's fault
 	}
 	scope, err := p.scopeOf(c)
 	if err != nil {
-		return Identity{}, fmt.Errorf("%w: %w", ErrToken, err)
+		return Identity{}, fmt.Errorf("%w: %s", ErrToken, err.Error())
 	}
 	return Identity{User: likes.UserID(user), Scope: scope}, nil
 }

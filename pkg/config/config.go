@@ -13,6 +13,7 @@ type Config struct {
 	Listen      string        `mapstructure:"listen" doc:"address of the API"`
 	AdminListen string        `mapstructure:"admin_listen" doc:"loopback address of metrics, profiles and the admin API"`
 	Data        string        `mapstructure:"data" doc:"data folder: the secret, and the database when embedded"`
+	Embedded    bool          `mapstructure:"embedded" doc:"keep the likes in SQLite in the data folder; excludes postgres.dsn"`
 	Stop        time.Duration `mapstructure:"stop_timeout" doc:"how long a shutdown waits for requests in flight"`
 
 	Items    Items    `mapstructure:"items" doc:"what can be liked"`
@@ -22,7 +23,12 @@ type Config struct {
 	HTTP     HTTP     `mapstructure:"http" doc:"limits of the API listener"`
 	Auth     Auth     `mapstructure:"auth" doc:"who may call"`
 	Log      Log      `mapstructure:"log" doc:"logging to standard error"`
+
+	file string // that it was loaded from, if any
 }
+
+// File returns the name of the file that the configuration was loaded from, or "".
+func (c Config) File() string { return c.file }
 
 // Items says what can be liked.
 type Items struct {
@@ -31,7 +37,7 @@ type Items struct {
 
 // Postgres is the database of tier 1.
 type Postgres struct {
-	DSN              Secret        `mapstructure:"dsn" doc:"connection string; empty: embedded SQLite in the data folder"`
+	DSN              Secret        `mapstructure:"dsn" doc:"connection string; a file needs it or embedded, without a file the default is SQLite in the data folder"`
 	MaxConns         int           `mapstructure:"max_conns" doc:"connections of this instance; lanes need one each, reads use the rest"`
 	StatementTimeout time.Duration `mapstructure:"statement_timeout" doc:"after which the server itself ends a statement"`
 	AllowUnsafe      bool          `mapstructure:"allow_unsafe" doc:"serve although the server's fsync or full_page_writes is off and a crash loses likes"`

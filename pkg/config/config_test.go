@@ -41,6 +41,9 @@ func TestEveryFieldHasDocDefaultAndAnEntryInTheExample(t *testing.T) {
 	docs = func(s reflect.Type) {
 		for i := range s.NumField() {
 			f := s.Field(i)
+			if !f.IsExported() {
+				continue
+			}
 			require.NotEmpty(t, f.Tag.Get("doc"), "%s.%s", s.Name(), f.Name)
 			of := f.Type
 			if of.Kind() == reflect.Slice {
@@ -59,6 +62,7 @@ func TestTheExampleIsTheDefaultsPlusADatabase(t *testing.T) {
 	require.NoError(t, err)
 	want := Default()
 	want.Postgres.DSN = got.Postgres.DSN
+	want.file = example
 	require.Equal(t, want, got)
 	require.NotEmpty(t, got.Postgres.DSN)
 }
@@ -177,7 +181,7 @@ func TestBadEntriesOfAuthKeysAreRefusedAndNamed(t *testing.T) {
 }
 
 func TestPrecedence(t *testing.T) {
-	file := write(t, "listen: file:1\nwrite:\n  lanes: 3\n  max_batch: 100\npostgres:\n  max_conns: 7\n")
+	file := write(t, "listen: file:81\nwrite:\n  lanes: 3\n  max_batch: 100\npostgres:\n  max_conns: 7\n")
 	t.Setenv("LIKECTL_WRITE_LANES", "4")
 	t.Setenv("LIKECTL_POSTGRES_MAX_CONNS", "9")
 	got, err := Load(file, map[string]any{"postgres.max_conns": 11})
@@ -186,7 +190,8 @@ func TestPrecedence(t *testing.T) {
 	require.Equal(t, 4, got.Write.Lanes, "environment before file")
 	require.Equal(t, 100, got.Write.MaxBatch, "file before default")
 	require.Equal(t, Default().Write.MaxQueue, got.Write.MaxQueue)
-	require.Equal(t, "file:1", got.Listen)
+	require.Equal(t, "file:81", got.Listen)
+	require.Equal(t, file, got.File())
 }
 
 func TestDurationsAndTypesFromAFile(t *testing.T) {
@@ -198,18 +203,24 @@ func TestDurationsAndTypesFromAFile(t *testing.T) {
 
 func TestBadConfigurationIsRefusedAndNamed(t *testing.T) {
 	for yaml, want := range map[string]string{
-		"wirte:\n  lanes: 2\n":                       "wirte",
-		"write:\n  lanse: 2\n":                       "lanse",
+		"wirte:\n  lanes: 2\n":                       "unknown key wirte.lanes; the nearest is write.lanes",
+		"write:\n  lanse: 2\n":                       "unknown key write.lanse; the nearest is write.lanes",
+		"write:\n  timeout: 5\n":                     "write.timeout: durations need a unit: 5s",
 		"write:\n  lanes: 0\n":                       "write.lanes",
 		"write:\n  lanes: -1\n":                      "write.lanes",
 		"write:\n  lanes: many\n":                    "lanes",
 		"http:\n  idle_timeout: 0s\n":                "http.idle_timeout",
+		"listen: \"28130\"\n":                        "listen: \"28130\" is no address, want HOST:PORT",
+		"listen: 127.0.0.1:99999\n":                  "want HOST:PORT",
+		"admin_listen: 127.0.0.1:8080\n":             "is the same address as listen",
+		"embedded: true\npostgres: {dsn: x}\n":       "embedded: and postgres.dsn exclude each other",
 		"http:\n  max_body: -5\n":                    "http.max_body",
 		"auth:\n  jwks_refresh: 0s\n":                "auth.jwks_refresh",
 		"auth:\n  jwks_refresh: 25h\n":               "auth.jwks_refresh",
 		"auth:\n  file_refresh: -1s\n":               "auth.file_refresh",
 		"admin_listen: 0.0.0.0:9090\n":               "admin_listen",
 		"postgres:\n  statement_timeout: 5s\n":       "postgres.statement_timeout",
+		"postgres: {dsn: x, max_conns: 3}\n":         "postgres.max_conns",
 		"tier: 6\n":                                  "tier",
 		"log:\n  level: loud\n":                      "log.level",
 		"write:\n  max_queue: 10\n  max_batch: 20\n": "write.max_queue",
@@ -223,6 +234,23 @@ func TestBadConfigurationIsRefusedAndNamed(t *testing.T) {
 	}
 	_, err := Load("/nowhere/c.yaml", nil)
 	require.ErrorContains(t, err, "does not exist")
+}
+
+func TestUnknownVariablesAreRefusedAndNamed(t *testing.T) {
+	t.Setenv("LIKECTL_SEED", "7") // what tests set is theirs
+	t.Setenv("LIKECTL_TEST_ANYTHING", "7")
+	t.Setenv("LIKECTL_WRITE_LANSE", "") // as if unset
+	_, err := Load("", nil)
+	require.NoError(t, err)
+	t.Setenv("LIKECTL_POSTGRES_DNS", "postgres://u:hunter2@h/d")
+	_, err = Load("", nil)
+	require.ErrorIs(t, err, likes.ErrInvalid)
+	require.ErrorContains(t, err, "LIKECTL_POSTGRES_DNS sets nothing; the nearest is LIKECTL_POSTGRES_DSN")
+	require.NotContains(t, err.Error(), "hunter2")
+	t.Setenv("LIKECTL_POSTGRES_DNS", "")
+	t.Setenv("LIKECTL_STOP_TIMEOUT", "30")
+	_, err = Load("", nil)
+	require.ErrorContains(t, err, "stop_timeout: durations need a unit: 30s")
 }
 
 func TestASecretIsNeverPrinted(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 
@@ -37,6 +38,10 @@ func Load(file string, overrides map[string]any) (Config, error) {
 		v.Set(key, value)
 	}
 	cfg := Default()
+	cfg.file = file
+	if err := checkText(v); err != nil {
+		return Config{}, likes.Errorf(likes.ErrInvalid, "configuration%s: %w", in(file), err)
+	}
 	types := cfg.Items.Types
 	cfg.Items.Types = nil // a file replaces the types, it does not add to the defaults
 	if err := v.UnmarshalExact(&cfg); err != nil {
@@ -67,8 +72,10 @@ func (c Config) Validate() error {
 		}
 	}
 	check(c.Tier >= 1 && c.Tier <= 5, "tier", "want 1 to 5")
-	check(c.Listen != "", "listen", "want HOST:PORT")
-	check(isLoopback(c.AdminListen), "admin_listen", "want HOST:PORT on this machine only, such as 127.0.0.1:9090")
+	check(isAddress(c.Listen), "listen", fmt.Sprintf("%q is no address, want HOST:PORT, such as 127.0.0.1:8080", c.Listen))
+	check(isAddress(c.AdminListen) && isLoopback(c.AdminListen), "admin_listen", "want HOST:PORT on this machine only, such as 127.0.0.1:9090")
+	check(c.Listen != c.AdminListen || strings.HasSuffix(c.Listen, ":0"), "admin_listen", "is the same address as listen, want another port")
+	check(!c.Embedded || c.Postgres.DSN == "", "embedded", "and postgres.dsn exclude each other: leave out one of them")
 	check(c.Data != "", "data", "want a folder")
 	check(c.Auth.Issuer != "", "auth.issuer", "must not be empty")
 	check(c.Auth.Audience != "", "auth.audience", "must not be empty")
@@ -82,6 +89,8 @@ func (c Config) Validate() error {
 	check(c.Write.MaxQueue >= c.Write.MaxBatch, "write.max_queue", "want at least write.max_batch")
 	check(c.Replay.MaxQueue >= likes.MaxApply, "replay.max_queue", fmt.Sprintf("want at least %d, the largest call", likes.MaxApply))
 	check(c.Write.MaxQueue >= likes.MaxApply, "write.max_queue", fmt.Sprintf("want at least %d, the largest call", likes.MaxApply))
+	check(c.Postgres.DSN == "" || c.Postgres.MaxConns > c.Write.Lanes+c.Replay.Lanes, "postgres.max_conns",
+		"want more than write.lanes and replay.lanes together: each lane needs one, reads use the rest")
 	check(c.Postgres.StatementTimeout < c.Write.Timeout && c.Postgres.StatementTimeout < c.Replay.Timeout,
 		"postgres.statement_timeout", "want less than write.timeout and replay.timeout")
 	check(c.HTTP.WriteTimeout > c.HTTP.ReadTimeout+c.HTTP.RequestTimeout, "http.write_timeout",
@@ -155,6 +164,17 @@ func (k AuthKey) source(name string) (auth.Source, error) {
 	return s, nil
 }
 
+// isAddress says whether a listener can be told to use it. Port 0 is any that is
+// free.
+func isAddress(address string) bool {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	_, err = strconv.ParseUint(port, 10, 16)
+	return err == nil
+}
+
 // isLoopback says whether only this machine can reach a listener's address.
 func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
@@ -178,7 +198,11 @@ func oneOf(s string, of ...string) bool {
 // entries of a list of structs by their index, and the list itself.
 func walk(v reflect.Value, prefix string, visit func(key string, v reflect.Value)) {
 	for i := range v.NumField() {
-		key := prefix + v.Type().Field(i).Tag.Get("mapstructure")
+		name := v.Type().Field(i).Tag.Get("mapstructure")
+		if name == "" {
+			continue // not a key
+		}
+		key := prefix + name
 		f := v.Field(i)
 		if f.Kind() == reflect.Struct {
 			walk(f, key+".", visit)

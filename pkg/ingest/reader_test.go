@@ -142,6 +142,8 @@ func TestBadLinesSayWhatIsWrong(t *testing.T) {
 		{header + "1,post,1,,1700000000000,\n", `liked_at "1700000000000" is after 2091; a number is seconds`},
 		{header + "1,post,1,,99999999999999999999999999,\n", "is after 2091"},
 		{header + "1,post,1,,-,\n", `liked_at "-" is neither`},
+		{header + "1,post,1,,0000-01-01T00:00:00Z,\n", `line 2: liked_at "0000-01-01T00:00:00Z" is before the year 1`},
+		{header + "1,post,1,,0001-01-01T00:00:00+05:00,\n", `liked_at "0001-01-01T00:00:00+05:00" is before the year 1`},
 		{header + "1,post\n", "line 2: it has 2 columns, the header has 6"},
 		{header + "1,post,1,,,,,\n", "it has 8 columns, the header has 6"},
 		{header + "\"1\",post\n", "it has 2 columns, the header has 6"},

@@ -142,11 +142,15 @@ func parseTime(text []byte) (time.Time, error) {
 	if err != nil {
 		return at, fmt.Errorf("liked_at %q is neither RFC 3339 (2026-01-31T12:00:00Z) nor whole seconds since 1970", clip(text))
 	}
+	at = at.UTC()
+	if at.Year() < 1 {
+		return at, fmt.Errorf("liked_at %q is before the year 1", clip(text))
+	}
 	if latest := likes.MaxClock.Time(); !at.Before(latest) {
 		return at, fmt.Errorf("liked_at %q is after %s; a number is seconds since 1970, not milliseconds",
 			clip(text), latest.Format("2006"))
 	}
-	return at.UTC(), nil
+	return at, nil
 }
 
 // maxSeconds keeps times inside the four-digit years that RFC 3339 can write.

@@ -97,6 +97,15 @@ func TestClockHasTheMicrosecondAndTheInstance(t *testing.T) {
 func TestAboveMaxClockThereIsRoomForIssuedOperations(t *testing.T) {
 	require.Equal(t, 2091, likes.MaxClock.Time().Year())
 	require.Greater(t, math.MaxInt64-int64(likes.MaxClock), int64(1)<<51)
+	old := likes.Register{Liked: true, Clock: likes.MaxClock} // as a replay leaves it
+	for range 3 {
+		issued, _ := old.Issue(!old.Liked, 1, time.Now())
+		m := likes.Mutation{Op: likes.Set, Edge: likes.Edge{Counter: likes.Likes, Item: likes.Item{Type: 1, ID: 1}, User: 1}, After: issued.Clock}
+		require.NoError(t, m.Validate(), "the token of an issued operation is good for the next one")
+		old = issued
+	}
+	m := likes.Mutation{Op: likes.Set, Edge: likes.Edge{Counter: likes.Likes, Item: likes.Item{Type: 1, ID: 1}, User: 1}, After: math.MaxInt64}
+	require.ErrorIs(t, m.Validate(), likes.ErrInvalid)
 }
 
 func drawRegister(t *rapid.T, name string) likes.Register {

@@ -53,8 +53,8 @@ func (m Mutation) Validate() error {
 		return Errorf(ErrInvalid, "%v is not an operation on an edge", m.Op)
 	case m.Fixed < 0 || m.Fixed > MaxClock:
 		return Errorf(ErrInvalid, "replay clock %d is outside 1 to %d", m.Fixed, MaxClock)
-	case m.After < 0 || m.After > MaxClock:
-		return Errorf(ErrInvalid, "after clock %d is outside 0 to %d", m.After, MaxClock)
+	case m.After < 0 || m.After > maxAfter:
+		return Errorf(ErrInvalid, "after clock %d is outside 0 to %d", m.After, maxAfter)
 	case m.LikedAt.Year() < 1 || m.LikedAt.Year() > 9999: // what every store can keep; the zero time is in the year 1
 		return Errorf(ErrInvalid, "liked_at is in the year %d, want 1 to 9999", m.LikedAt.Year())
 	default:

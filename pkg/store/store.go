@@ -132,7 +132,8 @@ type Audit struct {
 type Auditor interface {
 	// Audit compares up to limit counters after a key, in key order.
 	Audit(ctx context.Context, after Key, limit int) (Audit, error)
-	// AuditItem compares the given counters only.
+	// AuditItem compares the given counters only. Those that have neither a row
+	// nor a like are not compared, and not in Checked.
 	AuditItem(ctx context.Context, keys []Key) (Audit, error)
 	// Repair measures the key's drift again and adds it to the counter; the
 	// returned Drift is what it measured. Concurrent repairs of one key take

@@ -26,6 +26,7 @@
 //	I3 In every snapshot the counter equals the number of liked edges: both
 //	   change in one transaction, by what the locked row was and became.
 //	I4 A count read is the truth at an instant between the read's start and end.
+//	I5 A read that begins after an answer includes it, on every instance.
 //	I6 The last acknowledged operation on an edge is its state: an issued
 //	   operation's clock is raised above the stored one by the row itself.
 //

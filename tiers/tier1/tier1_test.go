@@ -79,19 +79,22 @@ func onPostgres() tiertest.Harness {
 			return postgres.Open(ctx, postgres.Config{DSN: dsn, MaxConns: 6, StatementTimeout: 3 * time.Second})
 		}
 		c := &tiertest.Cluster{}
+		pools := make([]*postgres.Store, instances)
 		instance := func(i int) likes.Service {
 			db, err := connect(tb.Context())
 			require.NoError(tb, err)
 			tb.Cleanup(func() { require.NoError(tb, db.Close()) })
-			s := start(tb, db, tiers.Postgres, i)
-			c.Auditor = db
-			return s
+			pools[i], c.Auditor = db, db
+			return start(tb, db, tiers.Postgres, i)
 		}
 		for i := range instances {
 			c.Services = append(c.Services, instance(i))
 		}
 		c.Restart = func(ctx context.Context, i int) (likes.Service, error) {
 			if err := closeService(ctx, c.Services[i]); err != nil {
+				return nil, err
+			}
+			if err := pools[i].Close(); err != nil { // before the test ends: a long run restarts often
 				return nil, err
 			}
 			return instance(i), nil

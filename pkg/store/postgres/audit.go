@@ -40,9 +40,13 @@ with recursive step(counter, item_type, item_id, n) as (
 	where s.n < $4::bigint),
 k as (select counter, item_type, item_id from step where n > 0)`
 
+	// keysSQL leaves out keys with neither counter nor like: there is nothing to
+	// compare.
 	keysSQL = `
 with k as (
-	select * from unnest($1::smallint[], $2::smallint[], $3::bigint[]) as i(counter, item_type, item_id))`
+	select * from unnest($1::smallint[], $2::smallint[], $3::bigint[]) as i(counter, item_type, item_id)
+	where exists (select from counters c where c.counter = i.counter and c.item_type = i.item_type and c.item_id = i.item_id)
+	or exists (select from edges e where e.counter = i.counter and e.item_type = i.item_type and e.item_id = i.item_id and e.liked))`
 
 	// compareSQL counts beside reading the counter: one statement, one snapshot.
 	compareSQL = `
@@ -140,6 +144,10 @@ func (s *Store) Repair(ctx context.Context, k store.Key) (store.Drift, error) {
 func (s *Store) patiently(ctx context.Context, options pgx.TxOptions, f func(pgx.Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, auditTimeout+grace)
 	defer cancel()
+	if err := s.admit(ctx); err != nil {
+		return err
+	}
+	defer s.leave()
 	tx, err := s.pool.BeginTx(ctx, options)
 	if err != nil {
 		return &unsentError{err}

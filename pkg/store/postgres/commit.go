@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -34,10 +35,23 @@ func (s *Store) Commit(ctx context.Context, c store.Commit, out []store.Written)
 	defer s.params.Put(p)
 	p.reset()
 	encode(p, c)
+	fixed := p.mark()
 	err := persist(ctx, func() error {
 		a := answer{writes: c.Writes, out: out[:len(c.Writes)], epoch: s.epoch}
 		clear(a.out)
-		return s.run(ctx, statement, p, a.row)
+		if c.Replay {
+			return s.run(ctx, statement, p, a.row)
+		}
+		p.back(fixed)
+		p.int8(s.inTime(ctx))
+		if err := s.run(ctx, statement, p, a.row); err != nil {
+			return err
+		}
+		if a.next == 0 { // a row would have come for every edge
+			_, err := s.Now(ctx)
+			return errors.Join(errLate, err)
+		}
+		return nil
 	})
 	if err != nil {
 		return s.writeErr(fmt.Sprintf("write %d edges", len(c.Writes)), err)

@@ -24,6 +24,14 @@
 // from a sorted list that is complete only once every edge is locked. A repair
 // takes an advisory lock that only repairs take, then one counter.
 //
+// # Why a batch that was given up does not come back
+//
+// Issued operations win whatever their clock. A batch whose sender gave up, and
+// which waits in some kernel's buffer or before a server that stands still, would
+// undo operations that were answered since. Its statement therefore names the
+// instant at which the sender gives up, by the server's clock, and applies
+// nothing if it begins later. What has begun ends by the statement timeout.
+//
 // # What the session fixes
 //
 // Each connection sets the isolation level, synchronous_commit and the statement

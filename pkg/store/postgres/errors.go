@@ -52,6 +52,9 @@ func again(err error) bool {
 	if pgErr, ok := rolledBack(err); ok {
 		return pgErr.Code == "40001" || pgErr.Code == "40P01" // serialisation failure, deadlock
 	}
+	if errors.Is(err, errLate) {
+		return true // the server's clock has been read anew
+	}
 	var e *unsentError
 	return !errors.As(err, &e) && pgconn.SafeToRetry(err) // a connection that had died in the pool
 }
@@ -79,7 +82,7 @@ func persist(ctx context.Context, call func() error) error {
 
 // writeErr says what a failed write means for the data.
 func (s *Store) writeErr(what string, err error) error {
-	if _, ok := rolledBack(err); ok {
+	if _, ok := rolledBack(err); ok || errors.Is(err, errLate) {
 		return likes.Errorf(likes.ErrUnavailable, "%s in %s: refused and rolled back, nothing was applied: %w", what, s.place, err)
 	}
 	if unsent(err) {

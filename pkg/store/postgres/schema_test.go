@@ -19,8 +19,12 @@ import (
 
 func TestSchema(t *testing.T) {
 	dsn := containers.SharedPostgres(t).Database(t)
-	_, err := postgres.Open(t.Context(), config(dsn))
-	require.ErrorContains(t, err, "likectl schema up")
+	named := config(dsn)
+	named.SchemaUp = "likectl schema up -c here.yaml"
+	_, err := postgres.Open(t.Context(), named)
+	require.ErrorContains(t, err, "create it with `likectl schema up -c here.yaml`")
+	_, err = postgres.Open(t.Context(), config(dsn))
+	require.ErrorContains(t, err, "create it with `likectl schema up`")
 	before, err := postgres.SchemaStatus(t.Context(), dsn)
 	require.NoError(t, err)
 	require.NotEmpty(t, before)
@@ -57,6 +61,35 @@ func TestSchema(t *testing.T) {
 	require.NoError(t, err)
 	_, err = postgres.Open(t.Context(), config(dsn))
 	require.ErrorContains(t, err, "newer likectl")
+	_, err = postgres.SchemaUp(t.Context(), dsn)
+	require.ErrorContains(t, err, "newer likectl")
+	_, err = postgres.SchemaStatus(t.Context(), dsn)
+	require.ErrorContains(t, err, "newer likectl")
+}
+
+// TestSecretIsClaimedOnce: of instances with different secrets one wins, until
+// another one says that its secret is to be everybody's.
+func TestSecretIsClaimedOnce(t *testing.T) {
+	r := newRaw(t, containers.SharedPostgres(t))
+	const each = 4
+	errs := make([]error, 2*each)
+	var done sync.WaitGroup
+	for i := range errs {
+		done.Go(func() { errs[i] = r.ClaimSecret(t.Context(), []string{"aa", "bb"}[i%2], false) })
+	}
+	done.Wait()
+	var won [2]int
+	for i, err := range errs {
+		if err == nil {
+			won[i%2]++
+		} else {
+			require.ErrorIs(t, err, postgres.ErrOtherSecret)
+		}
+	}
+	require.ElementsMatch(t, []int{0, each}, won[:])
+	require.NoError(t, r.ClaimSecret(t.Context(), "cc", true))
+	require.NoError(t, r.ClaimSecret(t.Context(), "cc", false))
+	require.ErrorIs(t, r.ClaimSecret(t.Context(), "aa", false), postgres.ErrOtherSecret)
 }
 
 func TestConfigHasNoUnlimited(t *testing.T) {
@@ -64,6 +97,8 @@ func TestConfigHasNoUnlimited(t *testing.T) {
 		"connection string":      func(c *postgres.Config) { c.DSN = "" },
 		"0 connections":          func(c *postgres.Config) { c.MaxConns = 0 },
 		"-1 connections":         func(c *postgres.Config) { c.MaxConns = -1 },
+		"8 of 8 connections":     func(c *postgres.Config) { c.Writers = c.MaxConns },
+		"-1 of 8 connections":    func(c *postgres.Config) { c.Writers = -1 },
 		"statement timeout of 0": func(c *postgres.Config) { c.StatementTimeout = 0 },
 		"cannot parse":           func(c *postgres.Config) { c.DSN = "postgres://u:hunter2@host:port/x" },
 	} {

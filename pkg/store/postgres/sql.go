@@ -27,14 +27,21 @@ func statements() []statement {
 }
 
 // Both kinds of batches take parallel arrays: counters, item types, items,
-// users, clocks, begins of likes, states.
+// users, clocks, begins of likes, states. Issued ones also take the clocks of
+// restarted writes and the instant after which they must not begin.
 const (
 	insertSQL = `
 with up as (
 	insert into edges as e (counter, item_type, item_id, user_id, clock, liked_at, liked, was)
 	select c, t, i, u, k, a, l, false
 	from unnest($1::smallint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::timestamptz[], $7::bool[])
-		as w(c, t, i, u, k, a, l)
+		as w(c, t, i, u, k, a, l)`
+
+	// See inTime. The sub-select is evaluated once.
+	inTimeSQL = `
+	where (select clock_timestamp() <= $9::timestamptz)`
+
+	conflictSQL = `
 	on conflict (counter, item_type, item_id, user_id) do update set was = e.liked, liked = excluded.liked,`
 
 	// 4096 is one microsecond of a clock: likes.Clock.Next. The clocks of
@@ -63,7 +70,7 @@ c as (
 	// The answer has a row per edge (with its old state and clock) and a row
 	// per counter (user 0, with count and version): joining them is left to the
 	// caller, who knows that both are sorted.
-	issueSQL = insertSQL + issueRule + countersSQL + `,
+	issueSQL = insertSQL + inTimeSQL + conflictSQL + issueRule + countersSQL + `,
 k as (
 	select f.counter, f.item_type, f.item_id, f.count, f.version
 	from (select array_agg(counter) as c, array_agg(item_type) as t, array_agg(item_id) as i
@@ -73,7 +80,7 @@ select counter, item_type, item_id, user_id, was, clock, 0::bigint from up
 union all select counter, item_type, item_id, 0, false, count, version from c
 union all select counter, item_type, item_id, 0, false, count, version from k`
 
-	replaySQL = insertSQL + replayRule + countersSQL + `
+	replaySQL = insertSQL + conflictSQL + replayRule + countersSQL + `
 select counter, item_type, item_id, user_id, was, clock, 0::bigint from up`
 )
 

@@ -27,6 +27,15 @@ type params struct {
 
 func (p *params) reset() { p.buf, p.ends = p.buf[:0], p.ends[:0] }
 
+// mark returns how many parameters there are, and back drops all that came
+// after a mark.
+func (p *params) mark() int { return len(p.ends) }
+
+func (p *params) back(mark int) {
+	p.ends = p.ends[:mark]
+	p.buf = p.buf[:p.ends[mark-1]]
+}
+
 // all returns the parameters in the order in which they were added.
 func (p *params) all() [][]byte {
 	p.values = p.values[:0]

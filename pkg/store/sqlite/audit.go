@@ -123,7 +123,9 @@ func (s *Store) AuditItem(ctx context.Context, keys []store.Key) (store.Audit, e
 			if err != nil {
 				return err
 			}
-			add(&a, d)
+			if !d.Missing || d.Edges > 0 {
+				add(&a, d)
+			}
 		}
 		return nil
 	})

@@ -47,8 +47,9 @@ type Store struct {
 }
 
 var (
-	_ store.Edges   = (*Store)(nil)
-	_ store.Auditor = (*Store)(nil)
+	_ store.Edges     = (*Store)(nil)
+	_ store.Auditor   = (*Store)(nil)
+	_ store.ItemTypes = (*Store)(nil)
 )
 
 // Open opens the database file, creates it with mode 0600 if it is missing, and

@@ -24,6 +24,7 @@ import (
 type Store interface {
 	store.Edges
 	store.Auditor
+	store.ItemTypes
 	// Exec runs one statement in a transaction of its own.
 	Exec(ctx context.Context, sql string) error
 	// Int returns the one integer that a query yields.
@@ -58,6 +59,8 @@ func Run(t *testing.T, open func(testing.TB) Store) {
 		{"ConcurrentBatchesNeverFail", testOverlap},
 		{"CountEqualsEdgesInEverySnapshot", testSnapshots},
 		{"PagesUnderWrites", testPagesUnderWrites},
+		{"ItemTypesNeverChange", testItemTypes},
+		{"ItemTypesOfConcurrentStarts", testItemTypesConcurrent},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
