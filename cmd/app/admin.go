@@ -24,9 +24,7 @@ func AdminClient(cfg config.Config, url string) (*adminapi.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := auth.New(auth.Config{
-		Secret: secret, Issuer: cfg.Auth.Issuer, Audience: cfg.Auth.Audience, Leeway: cfg.Auth.Leeway, CacheSize: 1,
-	})
+	tokens, err := auth.New(authConfig(cfg, secret, 1))
 	if err != nil {
 		return nil, err
 	}

@@ -47,6 +47,10 @@ func Open(ctx context.Context, cfg config.Config, log *slog.Logger, adopt bool) 
 			err = errors.Join(err, opened.Close(context.WithoutCancel(ctx), log))
 		}
 	}()
+	sources, err := keySources(cfg)
+	if err != nil {
+		return nil, err
+	}
 	metrics := telemetry.New()
 	s.tier, err = OpenTier(ctx, cfg, log, tier1.Hooks{Flushed: metrics.Flushed, Forgot: metrics.Forgot})
 	if err != nil {
@@ -57,12 +61,13 @@ func Open(ctx context.Context, cfg config.Config, log *slog.Logger, adopt bool) 
 		return nil, err
 	}
 	metrics.Gauge("likectl_queued_operations", "Operations that wait for a transaction.", func() float64 { return float64(s.tier.Queued()) })
-	s.tokens, err = auth.New(auth.Config{
-		Secret: s.tier.Secret, Issuer: cfg.Auth.Issuer, Audience: cfg.Auth.Audience, Leeway: cfg.Auth.Leeway, CacheSize: cfg.Auth.Cache,
+	s.tokens, err = auth.Open(ctx, authConfig(cfg, s.tier.Secret, cfg.Auth.Cache), auth.Keys{
+		Sources: sources, FileEvery: cfg.Auth.FileRefresh, URLEvery: cfg.Auth.JWKSRefresh, Log: log, Read: metrics.KeysRead,
 	})
 	if err != nil {
 		return nil, err
 	}
+	s.opened.Push("token keys", s.tokens.Close)
 	health := httpapi.NewHealth(log, s.tier.Probes...)
 	if s.admin, err = s.listen(ctx, "admin listener", cfg.AdminListen, adminConnections, s.adminHandler(health, metrics)); err != nil {
 		return nil, err

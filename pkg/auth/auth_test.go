@@ -278,7 +278,7 @@ func BenchmarkVerify(b *testing.B) {
 	b.Run("first", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			a.cache = newCache(1)
+			a.state.Store(&state{a.state.Load().ring, newCache(1)})
 			if _, err := a.Verify(token); err != nil {
 				b.Fatal(err)
 			}

@@ -76,6 +76,24 @@ type Auth struct {
 	Audience string        `mapstructure:"audience" doc:"the aud claim of accepted tokens"`
 	Leeway   time.Duration `mapstructure:"leeway" doc:"tolerated clock difference in exp and nbf"`
 	Cache    int           `mapstructure:"cache" doc:"verified tokens remembered, so that the signature is checked once"`
+
+	Keys        []AuthKey     `mapstructure:"keys" doc:"public keys of other issuers, beside the secret in the data folder"`
+	FileRefresh time.Duration `mapstructure:"file_refresh" doc:"how often key files are read again; a removed key is accepted no longer"`
+	JWKSRefresh time.Duration `mapstructure:"jwks_refresh" doc:"how often JWKS URLs are read again; a removed key is accepted no longer"`
+}
+
+// AuthKey is a source of public keys and what tokens signed with them may say.
+type AuthKey struct {
+	File        string            `mapstructure:"file" doc:"a public key in PEM, a JWK or a JWKS; or else jwks_url"`
+	JWKSURL     string            `mapstructure:"jwks_url" doc:"https URL of a JWKS; http on this machine only"`
+	Alg         string            `mapstructure:"alg" doc:"EdDSA, ES256 or RS256: the one algorithm of these keys"`
+	KID         string            `mapstructure:"kid" doc:"key id of a key without one; in a set, the only one that is taken"`
+	Issuer      string            `mapstructure:"issuer" doc:"the iss claim of its tokens"`
+	Audience    string            `mapstructure:"audience" doc:"what their aud claim must contain"`
+	Scopes      []string          `mapstructure:"scopes" doc:"the scopes that its tokens may have: user, service, admin"`
+	ScopeClaim  string            `mapstructure:"scope_claim" doc:"the claim with the scope; empty: all tokens have the one in scopes"`
+	ScopeValues map[string]string `mapstructure:"scope_values" doc:"for a scope, the word that the claim has for it instead of its name"`
+	UserClaim   string            `mapstructure:"user_claim" doc:"the claim with the user id; empty: sub"`
 }
 
 // Log says what is logged.
@@ -128,7 +146,10 @@ func Default() Config {
 			WriteTimeout: 30 * time.Second, IdleTimeout: 60 * time.Second,
 			MaxBody: 1 << 20, MaxHeader: 16 << 10, MaxConnections: 16_384,
 		},
-		Auth: Auth{Issuer: "likectl", Audience: "likectl", Leeway: 30 * time.Second, Cache: 50_000},
-		Log:  Log{Level: "info", Format: "text"},
+		Auth: Auth{
+			Issuer: "likectl", Audience: "likectl", Leeway: 30 * time.Second, Cache: 50_000,
+			Keys: []AuthKey{}, FileRefresh: 5 * time.Second, JWKSRefresh: 5 * time.Minute,
+		},
+		Log: Log{Level: "info", Format: "text"},
 	}
 }

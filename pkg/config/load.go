@@ -8,9 +8,11 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/viper"
 
+	"likectl/pkg/auth"
 	"likectl/pkg/likes"
 )
 
@@ -85,6 +87,11 @@ func (c Config) Validate() error {
 	check(c.Data != "", "data", "want a folder")
 	check(c.Auth.Issuer != "", "auth.issuer", "must not be empty")
 	check(c.Auth.Audience != "", "auth.audience", "must not be empty")
+	check(c.Auth.FileRefresh <= maxRefresh, "auth.file_refresh", fmt.Sprintf("want at most %v", maxRefresh))
+	check(c.Auth.JWKSRefresh <= maxRefresh, "auth.jwks_refresh", fmt.Sprintf("want at most %v", maxRefresh))
+	if _, err := c.Auth.Sources(); err != nil {
+		bad = append(bad, err)
+	}
 	check(c.Log.Format == "text" || c.Log.Format == "json", "log.format", "want text or json")
 	check(oneOf(c.Log.Level, "debug", "info", "warn", "error"), "log.level", "want debug, info, warn or error")
 	for section, b := range map[string]Batch{"write": c.Write, "replay": c.Replay} {
@@ -127,6 +134,50 @@ func (c Config) ItemTypes() (likes.ItemTypes, error) {
 	return likes.NewItemTypes(m)
 }
 
+// maxRefresh bounds how long a key that its issuer has withdrawn is accepted.
+const maxRefresh = 24 * time.Hour
+
+// Sources returns auth.keys as the sources of pkg/auth, or ErrInvalid that names
+// every entry with its key.
+func (a Auth) Sources() ([]auth.Source, error) {
+	sources := make([]auth.Source, 0, len(a.Keys))
+	var bad []error
+	for i, k := range a.Keys {
+		name := fmt.Sprintf("auth.keys[%d]", i)
+		s, err := k.source(name)
+		if err == nil {
+			err = s.Check()
+		}
+		if err != nil {
+			bad = append(bad, likes.Errorf(likes.ErrInvalid, "%s.%w", name, err))
+		}
+		sources = append(sources, s)
+	}
+	return sources, errors.Join(bad...)
+}
+
+func (k AuthKey) source(name string) (auth.Source, error) {
+	s := auth.Source{
+		Name: name, File: k.File, URL: k.JWKSURL, Alg: k.Alg, KID: k.KID, Issuer: k.Issuer, Audience: k.Audience,
+		ScopeClaim: k.ScopeClaim, UserClaim: k.UserClaim, ScopeValues: make(map[auth.Scope]string),
+	}
+	for _, word := range k.Scopes {
+		scope, err := auth.ParseScope(word)
+		if err != nil {
+			return s, fmt.Errorf("scopes: %w", err)
+		}
+		s.Scopes = append(s.Scopes, scope)
+	}
+	for word, value := range k.ScopeValues {
+		scope, err := auth.ParseScope(word)
+		if err != nil {
+			return s, fmt.Errorf("scope_values: %w", err)
+		}
+		s.ScopeValues[scope] = value
+	}
+	return s, nil
+}
+
 // isAddress says whether a listener can be told to use it. Port 0 is any that is
 // free.
 func isAddress(address string) bool {
@@ -157,7 +208,8 @@ func oneOf(s string, of ...string) bool {
 	return false
 }
 
-// walk visits every key that holds a value, in the order of the struct.
+// walk visits every key that holds a value, in the order of the struct; the
+// entries of a list of structs by their index, and the list itself.
 func walk(v reflect.Value, prefix string, visit func(key string, v reflect.Value)) {
 	for i := range v.NumField() {
 		name := v.Type().Field(i).Tag.Get("mapstructure")
@@ -165,10 +217,16 @@ func walk(v reflect.Value, prefix string, visit func(key string, v reflect.Value
 			continue // not a key
 		}
 		key := prefix + name
-		if f := v.Field(i); f.Kind() == reflect.Struct {
+		f := v.Field(i)
+		if f.Kind() == reflect.Struct {
 			walk(f, key+".", visit)
-		} else {
-			visit(key, f)
+			continue
+		}
+		visit(key, f)
+		if f.Kind() == reflect.Slice && f.Type().Elem().Kind() == reflect.Struct {
+			for j := range f.Len() {
+				walk(f.Index(j), fmt.Sprintf("%s[%d].", key, j), visit)
+			}
 		}
 	}
 }

@@ -28,6 +28,7 @@ type Metrics struct {
 	batches  *prometheus.HistogramVec
 	failed   *prometheus.CounterVec
 	events   prometheus.Counter
+	keys     *prometheus.CounterVec
 }
 
 // New returns the instruments on a registry of their own.
@@ -50,8 +51,11 @@ func New() *Metrics {
 		events: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "likectl_events_forgotten_total", Help: "Events of tallies forgotten after their retention.",
 		}),
+		keys: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "likectl_auth_key_reads_total", Help: "Readings of the sources of token keys, by entry of auth.keys.",
+		}, []string{"source", "result"}),
 	}
-	m.registry.MustRegister(m.requests, m.flushes, m.batches, m.failed, m.events,
+	m.registry.MustRegister(m.requests, m.flushes, m.batches, m.failed, m.events, m.keys,
 		buildInfo(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, kind := range []string{"write", "replay", "add", "forget"} { // so that the first failure is an increase
 		for _, reason := range []string{"unavailable", "uncertain", "other"} {
@@ -90,6 +94,15 @@ func (m *Metrics) fail(kind string, err error) {
 	default:
 		m.failed.WithLabelValues(kind, "other").Inc()
 	}
+}
+
+// KeysRead records a reading of a source of token keys, an entry of auth.keys.
+func (m *Metrics) KeysRead(source string, err error) {
+	result := "ok"
+	if err != nil {
+		result = "failed"
+	}
+	m.keys.WithLabelValues(source, result).Inc()
 }
 
 // Gauge registers a value that is read when it is scraped.
