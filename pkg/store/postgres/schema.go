@@ -82,7 +82,7 @@ func withSchema(ctx context.Context, dsn string, f func(*goose.Provider) error) 
 	db := stdlib.OpenDB(*c)
 	defer func() { err = errors.Join(err, db.Close()) }()
 	if err := db.PingContext(ctx); err != nil {
-		return likes.Errorf(likes.ErrUnavailable, "%w", err)
+		return likes.Errorf(likes.ErrUnavailable, "%w", attempt(err))
 	}
 	p, err := goose.NewProvider(goose.DialectPostgres, db, steps, goose.WithTableName(schemaTable),
 		goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true))

@@ -205,6 +205,23 @@ func TestTablesAreUsedAsDesigned(t *testing.T) {
 	require.Less(t, bytes, int64(250))
 }
 
+// TestAFailedConnectionIsToldOnce: with TLS preferred, the driver tries twice.
+func TestAFailedConnectionIsToldOnce(t *testing.T) {
+	address := containers.SharedPostgres(t).Addr()
+	for dsn, says := range map[string]string{
+		"postgres://postgres:wrong@" + address + "/postgres": "password authentication failed",
+		"postgres://u@127.0.0.1:1/x":                         "connection refused",
+	} {
+		_, opened := postgres.Open(t.Context(), config(dsn))
+		_, status := postgres.SchemaStatus(t.Context(), dsn)
+		for _, err := range []error{opened, status} {
+			require.Equal(t, 1, strings.Count(err.Error(), says), err)
+			require.NotContains(t, err.Error(), "TLS")
+			require.NotContains(t, err.Error(), "\n")
+		}
+	}
+}
+
 func TestSessionsAreNamed(t *testing.T) {
 	dsn := containers.SharedPostgres(t).MigratedDatabase(t, "likectl_schema", migrate)
 	for suffix, want := range map[string]string{"": "likectl", "&application_name=shop": "shop"} {

@@ -76,7 +76,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 func (s *Store) inspect(ctx context.Context, c Config, config *pgx.ConnConfig) error {
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
-		return likes.Errorf(likes.ErrUnavailable, "%w", err)
+		return likes.Errorf(likes.ErrUnavailable, "%w", attempt(err))
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	if err := checkSchema(ctx, conn, cmp.Or(c.SchemaUp, "likectl schema up")); err != nil {
