@@ -34,14 +34,16 @@ test: ## everything, on a fresh Debian machine (root, Go): tools, images, lint, 
 	testcontainers/test.sh
 
 .PHONY: nightly
-nightly: ## test, then every test three times in random order, and long fuzzing
+nightly: ## test, then the long runs: 200 kills an engine, long random programs, shuffled repetition, fuzzing
 	testcontainers/test.sh
-	go test -race -count=3 -shuffle=on -p 1 -timeout 3h ./...
-	$(MAKE) fuzz-smoke FUZZTIME=5m
+	LIKECTL_KILLS=200 go test -count=1 -timeout 2h -v -run 'TestCrash' ./tiers/tiertest
+	LIKECTL_OPS=20000 go test -count=1 -timeout 1h -run 'Metamorphic|Concurrent' ./tiers/tier1
+	go test -race -count=3 -shuffle=on -p 1 -timeout 3h $$(go list ./... | grep -v /benchmarks/)
+	$(MAKE) fuzz-smoke FUZZTIME=60s
 
 .PHONY: fuzz-smoke
 fuzz-smoke: ## run every fuzz target for FUZZTIME (10s)
-	@grep -rHoE --include='*_test.go' 'func Fuzz\w+' cmd tiers migrate pkg benchmarks 2>/dev/null | sed 's/func //' | sort -u | \
+	@grep -rHoE --include='*_test.go' 'func Fuzz\w+' cmd tiers pkg benchmarks | sed 's/func //' | sort -u | \
 	while IFS=: read -r file name; do \
 		echo "$$name ($${file%/*})"; go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "./$${file%/*}" || exit 1; \
 	done

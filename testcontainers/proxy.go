@@ -34,6 +34,12 @@ func (p *Proxy) Latency(tb testing.TB, d time.Duration) {
 	p.spoil(tb, "latency", "downstream", fmt.Sprintf(`{"latency":%d}`, d.Milliseconds()))
 }
 
+// DelayRequests holds back everything on its way to the server for d, also when the client has gone meanwhile.
+func (p *Proxy) DelayRequests(tb testing.TB, d time.Duration) {
+	tb.Helper()
+	p.spoil(tb, "latency", "upstream", fmt.Sprintf(`{"latency":%d}`, d.Milliseconds()))
+}
+
 // Reset ends every connection, open or new, with a TCP reset when data next flows: towards the server the request is lost
 // or not, as in life.
 func (p *Proxy) Reset(tb testing.TB) {

@@ -102,7 +102,7 @@ func importFile(t *testing.T, data, path string) map[string]int {
 	cmd := imports.NewCmd()
 	var out bytes.Buffer
 	cmd.SetOut(&out)
-	cmd.SetArgs([]string{path, "--data", data, "--output", "json"})
+	cmd.SetArgs([]string{path, "--data", data, "--create", "--output", "json"})
 	require.NoError(t, cmd.ExecuteContext(t.Context()))
 	t.Log(out.String())
 	var all map[string]any

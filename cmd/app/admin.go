@@ -20,13 +20,11 @@ const adminTTL = time.Minute
 // tokens itself, from the secret in the configured data folder: whoever can read
 // that file could also open the store.
 func AdminClient(cfg config.Config, url string) (*adminapi.Client, error) {
-	secret, err := datadir.Secret(cfg.Data)
+	secret, err := datadir.LoadSecret(cfg.Data)
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := auth.New(auth.Config{
-		Secret: secret, Issuer: cfg.Auth.Issuer, Audience: cfg.Auth.Audience, Leeway: cfg.Auth.Leeway, CacheSize: 1,
-	})
+	tokens, err := auth.New(authConfig(cfg, secret, 1))
 	if err != nil {
 		return nil, err
 	}

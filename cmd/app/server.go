@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"slices"
 	"time"
 
 	"likectl/pkg/adminapi"
@@ -36,7 +38,8 @@ type Server struct {
 }
 
 // Open opens the tier and both listeners. Requests are answered from then on.
-func Open(ctx context.Context, cfg config.Config, log *slog.Logger) (s *Server, err error) {
+// With adopt, the secret here becomes the one of all instances on the store.
+func Open(ctx context.Context, cfg config.Config, log *slog.Logger, adopt bool) (s *Server, err error) {
 	s = &Server{cfg: cfg, log: log, failed: make(chan error, 2)}
 	opened := &s.opened // returning an error sets s to nil before the deferred call
 	defer func() {
@@ -44,19 +47,27 @@ func Open(ctx context.Context, cfg config.Config, log *slog.Logger) (s *Server, 
 			err = errors.Join(err, opened.Close(context.WithoutCancel(ctx), log))
 		}
 	}()
+	sources, err := keySources(cfg)
+	if err != nil {
+		return nil, err
+	}
 	metrics := telemetry.New()
-	s.tier, err = OpenTier(ctx, cfg, log, tier1.Hooks{Flushed: metrics.Flushed})
+	s.tier, err = OpenTier(ctx, cfg, log, tier1.Hooks{Flushed: metrics.Flushed, Forgot: metrics.Forgot})
 	if err != nil {
 		return nil, err
 	}
 	s.opened.Push("tier", s.tier.Close)
+	if err := s.tier.LoadSecret(ctx, cfg, adopt); err != nil {
+		return nil, err
+	}
 	metrics.Gauge("likectl_queued_operations", "Operations that wait for a transaction.", func() float64 { return float64(s.tier.Queued()) })
-	s.tokens, err = auth.New(auth.Config{
-		Secret: s.tier.Secret, Issuer: cfg.Auth.Issuer, Audience: cfg.Auth.Audience, Leeway: cfg.Auth.Leeway, CacheSize: cfg.Auth.Cache,
+	s.tokens, err = auth.Open(ctx, authConfig(cfg, s.tier.Secret, cfg.Auth.Cache), auth.Keys{
+		Sources: sources, FileEvery: cfg.Auth.FileRefresh, URLEvery: cfg.Auth.JWKSRefresh, Log: log, Read: metrics.KeysRead,
 	})
 	if err != nil {
 		return nil, err
 	}
+	s.opened.Push("token keys", s.tokens.Close)
 	health := httpapi.NewHealth(log, s.tier.Probes...)
 	if s.admin, err = s.listen(ctx, "admin listener", cfg.AdminListen, adminConnections, s.adminHandler(health, metrics)); err != nil {
 		return nil, err
@@ -89,6 +100,7 @@ func (s *Server) apiHandler(health *httpapi.Health, metrics *telemetry.Metrics) 
 
 func (s *Server) adminHandler(health *httpapi.Health, metrics *telemetry.Metrics) http.Handler {
 	mux := httpapi.NewAdmin(health)
+	mux.HandleFunc("GET /{$}", adminIndex)
 	mux.Handle("/admin/v1/", adminapi.New(adminapi.Config{
 		Service: s.tier.Service, Auditor: s.tier.Auditor, Walker: s.tier.Walker, Types: s.cfg.Items.Types,
 		Authorize: adminapi.AdminOnly(s.tokens), Log: s.log,
@@ -98,6 +110,21 @@ func (s *Server) adminHandler(health *httpapi.Health, metrics *telemetry.Metrics
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	return mux
+}
+
+// adminIndex lists what there is on the admin listener.
+func adminIndex(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = io.WriteString(w, `likectl: the admin listener
+
+/healthz               the process is alive
+/readyz                every backend answers
+/metrics               for Prometheus
+/debug/pprof/          profiles
+/admin/v1/item_types   for likectl, with an admin token: item types,
+/admin/v1/replay       import,
+/admin/v1/reconcile    reconcile
+`) // a client that is gone needs no list
 }
 
 // adminConnections is enough for a scraper, a profile and a few operators.
@@ -168,10 +195,23 @@ func (s *Server) Banner(w io.Writer) error {
 
   try it, as user 1 for an hour:
 
-  curl -X POST http://%s/v1/like -H 'Content-Type: application/json' -H 'Authorization: Bearer %s' -d '{"item_id":"1","item_type":"post"}'
+  curl -X POST http://%s/v1/like -H 'Content-Type: application/json' -H 'Authorization: Bearer %s' -d '{"item_id":"1","item_type":"%s"}'
 
-`, c.Tier, c.Name, s.tier.Backend, promise(c), s.cfg.Data, s.cfg.Data, s.Addr(), s.admin.Addr(), s.Addr(), token)
+`, c.Tier, c.Name, s.tier.Backend, promise(c), s.cfg.Data, s.cfg.Data, s.Addr(), s.admin.Addr(), s.Addr(), token, s.itemType())
 	return err
+}
+
+// Announce logs what the banner says to people, without a token.
+func (s *Server) Announce() {
+	c := s.tier.Service.Contract()
+	s.log.Info("listening", "api", s.Addr(), "admin", s.admin.Addr().String(), "tier", c.Tier, "backend", s.tier.Backend)
+}
+
+// itemType is a configured item type for the example, the one with the least
+// number.
+func (s *Server) itemType() string {
+	types := s.cfg.Items.Types
+	return slices.MinFunc(slices.Collect(maps.Keys(types)), func(a, b string) int { return types[a] - types[b] })
 }
 
 // promise is a contract in a sentence.

@@ -33,7 +33,7 @@ type Tier struct {
 	Walker  store.Walker
 	// Probes ask every backend for a sign of life.
 	Probes []httpapi.Probe
-	// Secret signs tokens.
+	// Secret signs tokens. On a shared store it is set by [Tier.LoadSecret].
 	Secret []byte
 	// Backend says in a few words where the data is.
 	Backend string
@@ -42,6 +42,7 @@ type Tier struct {
 
 	opened lifecycle.Stack
 	log    *slog.Logger
+	shared *postgres.Store // nil if this process is alone
 }
 
 // clockEvery is how often the reference clock is read. At 200 ppm of drift the
@@ -50,7 +51,19 @@ const clockEvery = 10 * time.Second
 
 // OpenTier opens the stores that the configuration names and the tier over them.
 // Either all is open or nothing is.
-func OpenTier(ctx context.Context, cfg config.Config, log *slog.Logger, hooks tier1.Hooks) (t *Tier, err error) {
+func OpenTier(ctx context.Context, cfg config.Config, log *slog.Logger, hooks tier1.Hooks) (*Tier, error) {
+	return openTier(ctx, cfg, log, hooks, true)
+}
+
+// edges is what tier 1 is opened over.
+type edges interface {
+	tier1.Store
+	store.ItemTypes
+}
+
+// openTier opens the tier. Without register, the configured item types are only
+// compared with those in the store.
+func openTier(ctx context.Context, cfg config.Config, log *slog.Logger, hooks tier1.Hooks, register bool) (t *Tier, err error) {
 	if cfg.Tier != 1 {
 		return nil, cli.Usagef("tier %d is not built yet; tier 1 is", cfg.Tier)
 	}
@@ -61,20 +74,25 @@ func OpenTier(ctx context.Context, cfg config.Config, log *slog.Logger, hooks ti
 			err = errors.Join(err, opened.Close(context.WithoutCancel(ctx)))
 		}
 	}()
-	var edges store.Edges
+	var db edges
 	engine := tiers.SQLite
 	if cfg.Postgres.DSN == "" {
-		edges, err = t.openEmbedded(ctx, cfg)
+		db, err = t.openEmbedded(ctx, cfg)
 	} else {
 		engine = tiers.Postgres
-		edges, err = t.openPostgres(ctx, cfg)
+		db, err = t.openPostgres(ctx, cfg)
 	}
 	if err != nil {
 		return nil, err
 	}
-	clk := t.startClock(ctx, edges)
+	if err := checkTypes(ctx, cfg, db, register); err != nil {
+		return nil, fmt.Errorf("%s: %w", t.Backend, err)
+	}
+	clk := t.startClock(ctx, db)
 	service, err := tier1.Start( //nolint:contextcheck // its flushes outlive the callers; Close ends them
-		edges, clk, tiers.Contract(engine), tier1.Config{Issue: batching(cfg.Write), Replay: batching(cfg.Replay)}, hooks)
+		db, clk, tiers.Contract(engine), tier1.Config{
+			Issue: batching(cfg.Write), Replay: batching(cfg.Replay), Tally: batching(cfg.Tally), Retention: cfg.Events.Retention,
+		}, hooks)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +104,29 @@ func OpenTier(ctx context.Context, cfg config.Config, log *slog.Logger, hooks ti
 // Close drains the write path and closes the stores.
 func (t *Tier) Close(ctx context.Context) error { return t.opened.Close(ctx, t.log) }
 
-func (t *Tier) openEmbedded(ctx context.Context, cfg config.Config) (store.Edges, error) {
+// checkTypes refuses item types that contradict what the store's numbers stand
+// for. They are a mistake of the configuration.
+func checkTypes(ctx context.Context, cfg config.Config, known store.ItemTypes, register bool) error {
+	types := make(map[string]likes.ItemType, len(cfg.Items.Types))
+	for name, n := range cfg.Items.Types {
+		types[name] = likes.ItemType(n) //nolint:gosec // validated
+	}
+	var err error
+	if register {
+		err = known.RegisterItemTypes(ctx, types)
+	} else {
+		var registered map[string]likes.ItemType
+		if registered, err = known.ItemTypes(ctx); err == nil {
+			_, err = store.NewItemTypes(registered, types)
+		}
+	}
+	if errors.Is(err, likes.ErrInvalid) {
+		err = cli.WithCode(cli.Usage, err)
+	}
+	return err
+}
+
+func (t *Tier) openEmbedded(ctx context.Context, cfg config.Config) (edges, error) {
 	dir, err := datadir.Open(cfg.Data)
 	if err != nil {
 		return nil, err
@@ -103,20 +143,18 @@ func (t *Tier) openEmbedded(ctx context.Context, cfg config.Config) (store.Edges
 	return db, nil
 }
 
-func (t *Tier) openPostgres(ctx context.Context, cfg config.Config) (store.Edges, error) {
-	secret, err := datadir.Secret(cfg.Data)
-	if err != nil {
-		return nil, err
-	}
+// openPostgres opens the database. Only what serves needs the secret; others
+// neither make one nor ask for it.
+func (t *Tier) openPostgres(ctx context.Context, cfg config.Config) (edges, error) {
 	db, err := postgres.Open(ctx, postgres.Config{
-		DSN: cfg.Postgres.DSN.Reveal(), MaxConns: cfg.Postgres.MaxConns,
-		StatementTimeout: cfg.Postgres.StatementTimeout, AllowUnsafe: cfg.Postgres.AllowUnsafe, Logger: t.log,
+		DSN: cfg.Postgres.DSN.Reveal(), MaxConns: cfg.Postgres.MaxConns, Writers: cfg.Write.Lanes + cfg.Replay.Lanes + cfg.Tally.Lanes,
+		StatementTimeout: cfg.Postgres.StatementTimeout, AllowUnsafe: cfg.Postgres.AllowUnsafe, SchemaUp: schemaUp(cfg), Logger: t.log,
 	})
 	if err != nil {
 		return nil, err
 	}
 	t.opened.Push("postgres", func(context.Context) error { return db.Close() })
-	t.Auditor, t.Walker, t.Secret = db, db, secret
+	t.Auditor, t.Walker, t.shared = db, db, db
 	t.Backend = db.String()
 	t.Probes = []httpapi.Probe{{Name: "postgres", Check: pinged(db)}}
 	return db, nil
@@ -171,7 +209,16 @@ func Logger(cfg config.Log, w interface{ Write([]byte) (int, error) }) (*slog.Lo
 	}
 	opts := &slog.HandlerOptions{Level: level}
 	if cfg.Format == "json" {
+		opts.ReplaceAttr = readableTimes
 		return slog.New(slog.NewJSONHandler(w, opts)), nil
 	}
 	return slog.New(slog.NewTextHandler(w, opts)), nil
+}
+
+// readableTimes writes durations as people do; JSON would have nanoseconds.
+func readableTimes(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }

@@ -36,6 +36,21 @@ func Usagef(format string, args ...any) error {
 	return WithCode(Usage, fmt.Errorf(format, args...))
 }
 
+// Reported returns err as one that the command itself has told of, in a form
+// that what reads it understands: main prints nothing more.
+func Reported(err error) error { return &reportedError{err} }
+
+// IsReported says whether an error has been told of.
+func IsReported(err error) bool {
+	var e *reportedError
+	return errors.As(err, &e)
+}
+
+type reportedError struct{ err error }
+
+func (e *reportedError) Error() string { return e.err.Error() }
+func (e *reportedError) Unwrap() error { return e.err }
+
 // CodeOf returns the exit code of a command's error: 0 for nil, Failure for one
 // without a code.
 func CodeOf(err error) int {

@@ -18,3 +18,11 @@ func PrintTable(w io.Writer, rows [][]string) error {
 	}
 	return errors.Join(err, tw.Flush())
 }
+
+// Count returns a number with its noun, with an s unless it is one.
+func Count(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

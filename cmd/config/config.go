@@ -37,11 +37,6 @@ environment and file. The first that sets a key wins: flag, environment
 				if err != nil {
 					return err
 				}
-				for _, name := range e.Stray {
-					if _, err := fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s is set in the environment, but there is no such key\n", name); err != nil {
-						return err
-					}
-				}
 				return run(cmd.OutOrStdout(), output, e)
 			},
 		}

@@ -73,7 +73,7 @@ While a server runs on the data folder, export through it with --admin.`,
 			return cli.Usagef("--format: %w", err)
 		}
 		if counter != "" {
-			if o.Counter, err = likes.ParseCounter(counter); err != nil {
+			if o.Counter, err = likes.ParseSetCounter(counter); err != nil {
 				return cli.Usagef("--counter: %w", err)
 			}
 		}
@@ -87,7 +87,7 @@ While a server runs on the data folder, export through it with --admin.`,
 		if o.Path == "" {
 			return cli.Usagef("--out is empty, want a file, or - for standard output")
 		}
-		if o.Config, err = stores.Load(); err != nil {
+		if o.Config, err = stores.LoadFor(o.Admin); err != nil {
 			return err
 		}
 		return run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), o)

@@ -18,6 +18,7 @@ import (
 	"likectl/cmd/cli"
 	"likectl/cmd/imports"
 	"likectl/pkg/config"
+	"likectl/pkg/datadir"
 	"likectl/pkg/likes"
 	"likectl/pkg/store/postgres"
 	containers "likectl/testcontainers"
@@ -130,17 +131,26 @@ func TestInterruptedLeavesNoFile(t *testing.T) {
 	require.NoError(t, tier.Close(t.Context()))
 }
 
+// withSecret returns a data folder of a server.
+func withSecret(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	_, err := datadir.Secret(dir)
+	require.NoError(t, err)
+	return dir
+}
+
 func TestUsageErrors(t *testing.T) {
 	for _, c := range []struct {
 		want string
 		args []string
 	}{
 		{`--format: format "parquet" is unknown`, []string{"--format", "parquet"}},
-		{`--counter: counter "views" is unknown`, []string{"--counter", "views"}},
+		{`--counter: views is not a set counter`, []string{"--counter", "views"}},
 		{`--user: "01" is not an id`, []string{"--user", "01"}},
 		{`--user: "" is not an id`, []string{"--user", ""}},
 		{"--out is empty", []string{"-o", ""}},
-		{"--admin:", []string{"--admin", "nowhere", "--data", t.TempDir()}},
+		{"--admin:", []string{"--admin", "nowhere", "--data", withSecret(t)}},
 	} {
 		t.Run(c.want, func(t *testing.T) {
 			_, _, code, err := execute(t.Context(), NewCmd(), c.args...)

@@ -13,7 +13,6 @@ import (
 	"likectl/pkg/likes"
 	"likectl/pkg/progress"
 	"likectl/pkg/store"
-	"likectl/tiers/tier1"
 )
 
 // source is whose edges are exported.
@@ -40,7 +39,7 @@ func open(ctx context.Context, o Options) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	tier, err := app.OpenTier(ctx, o.Config, app.Quiet(), tier1.Hooks{})
+	tier, err := app.OpenExisting(ctx, o.Config)
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,9 @@ type Options struct {
 	Output cli.Output
 	// Admin is the URL of a running server's admin listener; empty: the command
 	// opens the stores itself.
-	Admin  string
+	Admin string
+	// Create: an embedded store may be new.
+	Create bool
 	Config config.Config
 }
 
@@ -53,7 +55,7 @@ gzipped; - reads standard input. Fields, in any order:
 
   user_id, item_type, item_id   required
   action                        like (default) or unlike
-  liked_at                      RFC 3339, or whole seconds since 1970
+  liked_at                      RFC 3339, as Postgres prints it, or seconds since 1970
   counter                       likes (default) or saves
 
 Of the lines on one edge (one user and item) the one with the greatest liked_at
@@ -65,7 +67,7 @@ Importing a file twice changes nothing the second time, so an import that broke
 off is completed by running it again.
 
 While a server runs on the data folder, import through it with --admin.`,
-		Example: `  likectl import likes.csv
+		Example: `  likectl import likes.csv --data likectl-data --create
   likectl import likes.jsonl.gz --dry-run
   zcat old.csv.gz | likectl import - --on-error skip --output json
   likectl import likes.csv --admin http://127.0.0.1:9090
@@ -79,6 +81,7 @@ While a server runs on the data folder, import through it with --admin.`,
 	set.BoolVar(&o.DryRun, "dry-run", false, "read and check the whole input, apply nothing")
 	set.IntVar(&o.Batch, "batch", ingest.DefaultConfig().Batch, "lines in one call, 1 to 1000")
 	set.StringVar(&o.Admin, "admin", "", "import through the running server with this admin listener, such as http://127.0.0.1:9090")
+	set.BoolVar(&o.Create, "create", false, "make a new SQLite store in the data folder if there is none")
 	cli.OutputFlag(cmd, &o.Output)
 	for flag, values := range map[string][]string{"format": {"csv", "jsonl"}, "on-error": {"stop", "skip"}} {
 		cobra.CheckErr(cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)))
@@ -97,7 +100,10 @@ While a server runs on the data folder, import through it with --admin.`,
 		if o.Batch < 1 || o.Batch > likes.MaxApply {
 			return cli.Usagef("--batch is %d, want 1 to %d", o.Batch, likes.MaxApply)
 		}
-		if o.Config, err = stores.Load(); err != nil {
+		if o.Create && o.Admin != "" {
+			return cli.Usagef("--admin and --create exclude each other: the server has its store")
+		}
+		if o.Config, err = stores.LoadFor(o.Admin); err != nil {
 			return err
 		}
 		return run(cmd.Context(), streams{cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()}, o)

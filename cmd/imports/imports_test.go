@@ -21,6 +21,7 @@ import (
 	"likectl/pkg/adminapi"
 	"likectl/pkg/auth"
 	"likectl/pkg/config"
+	"likectl/pkg/datadir"
 	"likectl/pkg/likes"
 	"likectl/pkg/memory"
 	"likectl/tiers/tier1"
@@ -94,7 +95,10 @@ func total(t *testing.T, s likes.Service) (n int64) {
 
 func TestImportTwiceIntoADataFolder(t *testing.T) {
 	data, path := t.TempDir(), write(t, "likes.csv", file())
-	out, errOut, code, err := execute(t.Context(), nil, path, "--data", data, "--output", "json")
+	_, _, code, err := execute(t.Context(), nil, path, "--data", data)
+	require.ErrorContains(t, err, "there are no likes in the data folder "+data)
+	require.Equal(t, cli.Failure, code)
+	out, errOut, code, err := execute(t.Context(), nil, path, "--data", data, "--create", "--output", "json")
 	require.NoError(t, err)
 	require.Zero(t, code)
 	require.Empty(t, errOut, "a short import needs no progress")
@@ -135,6 +139,13 @@ func TestImportThroughARunningServer(t *testing.T) {
 	require.EqualValues(t, 800, total(t, tr.Service))
 
 	_, _, code, err = execute(t.Context(), nil, path, "--data", t.TempDir(), "--admin", server.URL)
+	require.ErrorContains(t, err, "no secret in ")
+	require.Equal(t, cli.Failure, code)
+
+	other := t.TempDir()
+	_, err = datadir.Secret(other)
+	require.NoError(t, err)
+	_, _, code, err = execute(t.Context(), nil, path, "--data", other, "--admin", server.URL)
 	require.ErrorContains(t, err, "name the server's with --data")
 	require.Equal(t, cli.Failure, code)
 
@@ -154,7 +165,7 @@ func TestStandardInputMayBeGzipped(t *testing.T) {
 	_, err := io.WriteString(z, `{"user_id":"1","item_type":"post","item_id":"1"}`)
 	require.NoError(t, err)
 	require.NoError(t, z.Close())
-	out, _, _, err := execute(t.Context(), &zipped, "-", "--data", t.TempDir(), "--format", "jsonl")
+	out, _, _, err := execute(t.Context(), &zipped, "-", "--data", t.TempDir(), "--create", "--format", "jsonl")
 	require.NoError(t, err)
 	require.Regexp(t, `changed +1`, out)
 	require.Contains(t, out, "standard input")
@@ -167,13 +178,13 @@ func TestBadLines(t *testing.T) {
 	out, _, code, err := execute(t.Context(), nil, path, "--data", data, "--dry-run")
 	require.Equal(t, cli.Usage, code)
 	require.ErrorContains(t, err, `likes.csv: line 3: user_id "01" is not an id`)
-	require.ErrorContains(t, err, "the 1 likes before it are good")
+	require.ErrorContains(t, err, "1 like before it can be imported")
 	require.Contains(t, out, "dry run")
 	require.NoFileExists(t, filepath.Join(data, "likes.db"), "a dry run opens no store")
 
-	out, _, code, err = execute(t.Context(), nil, path, "--data", data, "--output", "json")
+	out, _, code, err = execute(t.Context(), nil, path, "--data", data, "--create", "--output", "json")
 	require.Equal(t, cli.Usage, code)
-	require.ErrorContains(t, err, "the 1 likes before it have been imported, nothing from it on")
+	require.ErrorContains(t, err, "1 like before it had been imported, nothing from it on")
 	require.EqualValues(t, 1, decode(t, out).Changed)
 
 	out, _, code, err = execute(t.Context(), nil, path, "--data", data, "--on-error", "skip")
@@ -202,8 +213,8 @@ func TestUsageErrors(t *testing.T) {
 		{"nothing was imported: open", []string{filepath.Join(t.TempDir(), "missing.csv")}},
 		{"is a folder", []string{t.TempDir()}},
 		{"want table or json", []string{good, "--output", "xml"}},
-		{"line 1: the header has a column \"a\"", []string{write(t, "x.csv", "a,b\n1,2\n"), "--data", t.TempDir()}},
-		{"the input is empty", []string{write(t, "x.csv", ""), "--data", t.TempDir()}},
+		{"line 1: the header has a column \"a\"", []string{write(t, "x.csv", "a,b\n1,2\n"), "--data", t.TempDir(), "--create"}},
+		{"the input is empty", []string{write(t, "x.csv", ""), "--data", t.TempDir(), "--create"}},
 	} {
 		t.Run(c.want, func(t *testing.T) {
 			_, _, code, err := execute(t.Context(), nil, c.args...)
@@ -212,6 +223,32 @@ func TestUsageErrors(t *testing.T) {
 				require.Equal(t, cli.Usage, code)
 			}
 		})
+	}
+}
+
+// TestWhatFailsBeforeAnythingWasApplied prints no table of zeros and names the
+// item as the file does.
+func TestWhatFailsBeforeAnythingWasApplied(t *testing.T) {
+	types, err := likes.NewItemTypes(map[string]likes.ItemType{"product": 1})
+	require.NoError(t, err)
+	for _, c := range []struct {
+		kind error
+		says string
+	}{
+		{likes.ErrInvalid, "likes of product:4250 by user 7: boom; nothing was imported"},
+		{likes.ErrFenced, "nothing was imported"},
+	} {
+		o := Options{Path: "x.csv", Batch: 1, Config: config.Default()}
+		in := &input{Reader: strings.NewReader("user_id,item_type,item_id\n7,product,4250\n"), close: func() error { return nil }}
+		var out bytes.Buffer
+		err = importInto(t.Context(), streams{out: &out, err: io.Discard}, o, in, &target{
+			types: types,
+			apply: func(context.Context, []likes.Mutation) []likes.Result {
+				return []likes.Result{{Err: likes.Errorf(c.kind, "boom")}}
+			},
+		})
+		require.ErrorContains(t, err, c.says)
+		require.Empty(t, out.String())
 	}
 }
 

@@ -22,7 +22,12 @@ type input struct {
 // openInput opens a file, or stdin for -.
 func openInput(ctx context.Context, stdin io.Reader, path string) (*input, error) {
 	if path == "-" {
-		return &input{Reader: interruptible(ctx, stdin), close: func() error { return nil }}, nil
+		r := interruptible(ctx, func() (io.ReadCloser, error) { return io.NopCloser(stdin), nil })
+		return &input{Reader: r, close: r.Close}, nil
+	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		r := interruptible(ctx, func() (io.ReadCloser, error) { return os.Open(path) })
+		return &input{Reader: r, close: r.Close}, nil
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -36,11 +41,7 @@ func openInput(ctx context.Context, stdin io.Reader, path string) (*input, error
 		_ = f.Close()
 		return nil, cli.Usagef("nothing was imported: %w", err)
 	}
-	in := &input{Reader: f, close: f.Close}
-	if info.Mode().IsRegular() {
-		in.size = info.Size()
-	}
-	return in, nil
+	return &input{Reader: f, size: info.Size(), close: f.Close}, nil
 }
 
 // Read implements [io.Reader].
@@ -60,13 +61,18 @@ func (in *input) sample(lines int64) progress.Sample {
 	return s
 }
 
-// interruptible returns a reader that gives up when the context ends. A read of
-// a terminal or pipe cannot be taken back: its goroutine lives on until more
-// comes, or the process ends, which is what an interrupted command does next.
-func interruptible(ctx context.Context, r io.Reader) io.Reader {
+// interruptible returns a reader that gives up when the context ends. Opening a
+// named pipe and reading a terminal or pipe cannot be taken back: its goroutine
+// lives on until more comes, or the process ends, which is what an interrupted
+// command does next.
+func interruptible(ctx context.Context, open func() (io.ReadCloser, error)) *io.PipeReader {
 	out, in := io.Pipe()
 	go func() {
-		_, err := io.Copy(in, r)
+		r, err := open()
+		if err == nil {
+			_, err = io.Copy(in, r)
+			_ = r.Close() // it was only read
+		}
 		_ = in.CloseWithError(err) // nil: io.EOF
 	}()
 	context.AfterFunc(ctx, func() { _ = in.CloseWithError(ctx.Err()) })

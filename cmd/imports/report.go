@@ -12,7 +12,8 @@ import (
 	"likectl/pkg/ingest"
 )
 
-// report is what the command prints.
+// report is what the command prints. Lines are the likes and unlikes applied,
+// which the outcomes add up to; in a dry run those that could be.
 type report struct {
 	File       string    `json:"file"`
 	Target     string    `json:"target,omitempty"`
@@ -35,11 +36,15 @@ type badLine struct {
 }
 
 func newReport(o Options, target string, sum ingest.Summary, took time.Duration) report {
+	lines := sum.Applied()
+	if o.DryRun {
+		lines = sum.Lines
+	}
 	r := report{
-		File: o.name(), Target: target, DryRun: o.DryRun, Lines: sum.Lines,
+		File: o.name(), Target: target, DryRun: o.DryRun, Lines: lines,
 		Changed: sum.Changed, Unchanged: sum.Unchanged, Superseded: sum.Superseded, Accepted: sum.Accepted,
 		Skipped: sum.Skipped, Through: sum.Through, Bad: []badLine{},
-		Seconds: math.Round(took.Seconds()*1000) / 1000, PerSecond: math.Round(float64(sum.Lines) / max(took.Seconds(), 1e-6)),
+		Seconds: math.Round(took.Seconds()*1000) / 1000, PerSecond: math.Round(float64(lines) / max(took.Seconds(), 1e-6)),
 	}
 	for _, b := range sum.Bad {
 		r.Bad = append(r.Bad, badLine{b.Line, b.Err.Error()})
@@ -85,11 +90,11 @@ func (r report) table() string {
 	if !r.DryRun {
 		text += fmt.Sprintf("changed\t%d\n", r.Changed)
 		text += fmt.Sprintf("unchanged\t%d\tnewer than what was stored, but the same state\n", r.Unchanged)
-		text += fmt.Sprintf("superseded\t%d\tnot newer than what was stored\n", r.Superseded)
+		text += fmt.Sprintf("superseded\t%d\tnot newer than what was stored or than another line\n", r.Superseded)
 		if r.Accepted > 0 {
 			text += fmt.Sprintf("accepted\t%d\tdurable, applied soon\n", r.Accepted)
 		}
 	}
-	text += fmt.Sprintf("skipped\t%d\n", r.Skipped)
+	text += fmt.Sprintf("skipped\t%d\tbad lines\n", r.Skipped)
 	return text + fmt.Sprintf("seconds\t%.3f\t%.0f lines/s\n", r.Seconds, r.PerSecond)
 }

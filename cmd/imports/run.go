@@ -11,7 +11,6 @@ import (
 	"likectl/pkg/ingest"
 	"likectl/pkg/likes"
 	"likectl/pkg/progress"
-	"likectl/tiers/tier1"
 )
 
 // target is where the likes go.
@@ -42,7 +41,7 @@ func open(ctx context.Context, o Options) (*target, error) {
 	if t.types, err = o.Config.ItemTypes(); err != nil || o.DryRun {
 		return t, err
 	}
-	tier, err := app.OpenTier(ctx, o.Config, app.Quiet(), tier1.Hooks{})
+	tier, err := app.OpenForImport(ctx, o.Config, o.Create)
 	if err != nil {
 		return nil, fmt.Errorf("nothing was imported: %w", err)
 	}
@@ -86,12 +85,18 @@ func importInto(ctx context.Context, s streams, o Options, in *input, t *target)
 		return err
 	}
 	began := time.Now()
-	bar := progress.Start(s.err, "lines", func() progress.Sample { return in.sample(work.Done()) })
+	bar := progress.Start(s.err, "lines", func() progress.Sample {
+		sample := in.sample(work.Done())
+		sample.Stalled = work.Stalled()
+		return sample
+	})
 	sum, err := work.Run(ctx)
 	bar.Stop()
-	r := newReport(o, t.name, sum, time.Since(began))
-	if perr := r.print(s.out, o.Output); perr != nil && err == nil {
-		err = perr
+	if err == nil || o.Output == cli.JSON || o.DryRun || sum.Applied()+sum.Skipped > 0 { // else there is nothing to list
+		r := newReport(o, t.name, sum, time.Since(began))
+		if perr := r.print(s.out, o.Output); perr != nil && err == nil {
+			err = perr
+		}
 	}
 	return explain(o, sum, err)
 }
@@ -114,15 +119,21 @@ func explain(o Options, sum ingest.Summary, err error) error {
 func afterBadLine(o Options, sum ingest.Summary) string {
 	fix := "correct the line, or leave out such lines with --on-error skip"
 	if o.DryRun {
-		return fmt.Sprintf("the %d likes before it are good; %s", sum.Lines, fix)
+		return fmt.Sprintf("%s before it can be imported; %s", cli.Count(sum.Lines, "like"), fix)
 	}
-	return fmt.Sprintf("the %d likes before it have been imported, nothing from it on; %s, and import the file again: "+
-		"that is safe, what has been imported does not change", sum.Applied(), fix)
+	if sum.Applied() == 0 {
+		return "nothing was imported; " + fix
+	}
+	return fmt.Sprintf("%s before it had been imported, nothing from it on; %s, and import the file again: "+
+		"that is safe, what has been imported does not change", cli.Count(sum.Applied(), "like"), fix)
 }
 
 func applied(o Options, sum ingest.Summary) string {
 	if o.DryRun {
 		return fmt.Sprintf("it was read up to line %d and nothing was applied", sum.Through)
+	}
+	if sum.Applied() == 0 && !sum.Uncertain {
+		return "nothing was imported; import the file again"
 	}
 	some := ""
 	if sum.Applied() < sum.Lines {

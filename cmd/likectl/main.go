@@ -18,7 +18,7 @@ func main() {
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	err := root.NewCmd().ExecuteContext(ctx)
 	stop()
-	if err != nil {
+	if err != nil && !cli.IsReported(err) {
 		fmt.Fprintln(os.Stderr, "likectl:", err)
 	}
 	os.Exit(cli.CodeOf(err))

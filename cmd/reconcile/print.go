@@ -19,11 +19,22 @@ type printer struct {
 	output cli.Output
 	dryRun bool
 	types  likes.ItemTypes
+	store  string
+	items  []string // that were asked for; none: all counters were
 	n      int
 }
 
-func newPrinter(w io.Writer, o Options, types likes.ItemTypes) *printer {
-	return &printer{w: w, output: o.Output, dryRun: o.DryRun, types: types}
+func newPrinter(w io.Writer, o Options, t *target) *printer {
+	return &printer{w: w, output: o.Output, dryRun: o.DryRun, types: t.types, store: t.name, items: o.Items}
+}
+
+// begin says whose counters are compared.
+func (p *printer) begin() error {
+	if p.output == cli.JSON {
+		return nil
+	}
+	_, err := fmt.Fprintf(p.w, "counters in %s\n", p.store)
+	return err
 }
 
 // driftLine is a counter that differed, in JSON.
@@ -85,12 +96,24 @@ func (p *printer) summary(sum reconcile.Summary, took time.Duration, complete bo
 		if p.n == 0 {
 			before = `{"drifts":[]`
 		}
-		_, err := fmt.Fprintf(p.w, "%s,\"dry_run\":%t,\"complete\":%t,\"checked\":%d,\"drifted\":%d,\"repaired\":%d,\"magnitude\":%d,\"seconds\":%.3f}\n",
-			before, p.dryRun, complete, sum.Checked, sum.Drifted, sum.Repaired, sum.Magnitude, seconds)
+		target, err := json.Marshal(p.store)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(p.w, "%s,\"target\":%s,\"dry_run\":%t,\"complete\":%t,\"checked\":%d,\"drifted\":%d,\"repaired\":%d,\"magnitude\":%d,\"seconds\":%.3f}\n",
+			before, target, p.dryRun, complete, sum.Checked, sum.Drifted, sum.Repaired, sum.Magnitude, seconds)
 		return err
 	}
 	text := "all equal their likes"
+	if sum.Checked == 1 {
+		text = "it equals its likes"
+	}
+	absent := max(0, int64(len(p.items))-sum.Checked)
 	switch {
+	case sum.Checked == 0 && complete && len(p.items) == 1:
+		return p.line("nothing to compare: %s has neither a counter nor likes", p.items[0])
+	case sum.Checked == 0 && complete:
+		return p.line("nothing to compare: there are neither counters nor likes")
 	case sum.Drifted == 0 && !complete:
 		text = "they equal their likes, the rest was not looked at"
 	case sum.Drifted > 0 && p.dryRun:
@@ -98,6 +121,13 @@ func (p *printer) summary(sum reconcile.Summary, took time.Duration, complete bo
 	case sum.Drifted > 0:
 		text = fmt.Sprintf("%d differed by %d in sum, %d repaired and verified", sum.Drifted, sum.Magnitude, sum.Repaired)
 	}
-	_, err := fmt.Fprintf(p.w, "%d counters compared in %.3f s: %s\n", sum.Checked, seconds, text)
+	if complete && absent > 0 {
+		text += fmt.Sprintf("; %s without counter and likes", cli.Count(absent, "item"))
+	}
+	return p.line("%s compared in %.3f s: %s", cli.Count(sum.Checked, "counter"), seconds, text)
+}
+
+func (p *printer) line(format string, args ...any) error {
+	_, err := fmt.Fprintf(p.w, format+"\n", args...)
 	return err
 }

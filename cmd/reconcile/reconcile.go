@@ -74,10 +74,10 @@ While a server runs on the data folder, reconcile through it with --admin.`,
 		if err := check(o, all, set.Changed("counter")); err != nil {
 			return err
 		}
-		if o.Counter, err = likes.ParseCounter(counter); err != nil {
+		if o.Counter, err = likes.ParseSetCounter(counter); err != nil {
 			return cli.Usagef("--counter: %w", err)
 		}
-		if o.Config, err = stores.Load(); err != nil {
+		if o.Config, err = stores.LoadFor(o.Admin); err != nil {
 			return err
 		}
 		return run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), o)
@@ -106,14 +106,27 @@ func check(o Options, all, counter bool) error {
 
 // parseItem reads TYPE:ID.
 func parseItem(text string, types likes.ItemTypes) (likes.Item, error) {
-	name, id, _ := strings.Cut(text, ":")
+	name, id, ok := strings.Cut(text, ":")
+	if !ok {
+		return likes.Item{}, cli.Usagef("--item %s: want TYPE:ID, such as %s:42", text, example(types))
+	}
 	kind, ok := types.Type(name)
 	if !ok {
-		return likes.Item{}, cli.Usagef("--item %s: %q is not a configured item type; want TYPE:ID, such as post:42", text, name)
+		return likes.Item{}, cli.Usagef("--item %s: %q is not a configured item type; want TYPE:ID, such as %s:42", text, name, example(types))
 	}
 	n, err := likes.ParseID(id)
 	if err != nil {
 		return likes.Item{}, cli.Usagef("--item %s: %w", text, err)
 	}
 	return likes.Item{Type: kind, ID: likes.ItemID(n)}, nil
+}
+
+// example is the name of a configured item type, the first one.
+func example(types likes.ItemTypes) string {
+	for kind := likes.ItemType(1); kind > 0; kind++ {
+		if _, ok := types.Type(types.Name(kind)); ok {
+			return types.Name(kind)
+		}
+	}
+	return "TYPE"
 }

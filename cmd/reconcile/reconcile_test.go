@@ -93,12 +93,14 @@ func TestDryRunThenOneItemThenAll(t *testing.T) {
 		Checked          int
 		Repaired         int
 		DryRun, Complete bool
+		Target           string
 	}
 	require.NoError(t, json.Unmarshal([]byte(out), &got), out)
 	require.Equal(t, []driftLine{{"likes", "post", "2", 9, 2, -7, false, true}}, got.Drifts)
 	require.Equal(t, 5, got.Checked)
 	require.Equal(t, 1, got.Repaired)
 	require.True(t, got.Complete)
+	require.Equal(t, "embedded SQLite in "+data, got.Target)
 
 	out, code, err = execute(t, "--dry-run", "--data", data)
 	require.NoError(t, err)
@@ -130,7 +132,32 @@ func TestThroughARunningServer(t *testing.T) {
 	require.NoError(t, tier.Close(t.Context()))
 }
 
+func TestWithoutAStoreNothingIsCompared(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "typo")
+	_, code, err := execute(t, "--dry-run", "--data", data)
+	require.ErrorContains(t, err, "there are no likes in the data folder "+data)
+	require.Equal(t, cli.Failure, code)
+	require.NoDirExists(t, data)
+
+	data = t.TempDir()
+	require.NoError(t, open1(t, data).Close(t.Context()))
+	out, code, err := execute(t, "--dry-run", "--data", data)
+	require.NoError(t, err)
+	require.Zero(t, code)
+	require.Contains(t, out, "counters in embedded SQLite in "+data)
+	require.Contains(t, out, "nothing to compare: there are neither")
+	out, _, err = execute(t, "--item", "post:999", "--data", data)
+	require.NoError(t, err)
+	require.Contains(t, out, "nothing to compare: post:999 has neither a counter nor likes")
+	out, _, err = execute(t, "--item", "post:1", "--item", "post:999", "--data", broken(t))
+	require.NoError(t, err)
+	require.Contains(t, out, "1 counter compared")
+	require.Contains(t, out, "1 item without counter and likes")
+}
+
 func TestUsageErrors(t *testing.T) {
+	data := t.TempDir()
+	require.NoError(t, open1(t, data).Close(t.Context()))
 	for _, c := range []struct {
 		want string
 		args []string
@@ -138,13 +165,15 @@ func TestUsageErrors(t *testing.T) {
 		{"say what to do: --dry-run lists", nil},
 		{"--all and --item exclude each other", []string{"--all", "--item", "post:1"}},
 		{"--counter goes with --item", []string{"--all", "--counter", "saves"}},
-		{"--counter: counter \"views\" is unknown", []string{"--item", "post:1", "--counter", "views"}},
+		{"--counter: views is not a set counter but a tally", []string{"--item", "post:1", "--counter", "views"}},
+		{"--counter: counter \"stars\" is unknown", []string{"--item", "post:1", "--counter", "stars"}},
 		{"--max-rate is 0", []string{"--all", "--max-rate", "0"}},
 		{"--max-rate is -1", []string{"--all", "--max-rate", "-1"}},
-		{`"video" is not a configured item type`, []string{"--item", "video:1", "--data", t.TempDir()}},
-		{`"01" is not an id`, []string{"--item", "post:01", "--data", t.TempDir()}},
-		{`"" is not an id`, []string{"--item", "post", "--data", t.TempDir()}},
-		{"--admin:", []string{"--all", "--admin", "nowhere", "--data", t.TempDir()}},
+		{`"video" is not a configured item type; want TYPE:ID, such as post:42`, []string{"--item", "video:1", "--data", data}},
+		{`"01" is not an id`, []string{"--item", "post:01", "--data", data}},
+		{`want TYPE:ID, such as post:42`, []string{"--item", "1", "--data", data}},
+		{"--admin and --dsn exclude each other", []string{"--all", "--admin", "http://127.0.0.1:1", "--dsn", "x"}},
+		{"--admin:", []string{"--all", "--admin", "nowhere", "--data", data}},
 	} {
 		t.Run(c.want, func(t *testing.T) {
 			_, code, err := execute(t, c.args...)

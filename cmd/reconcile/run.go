@@ -14,7 +14,6 @@ import (
 	"likectl/pkg/progress"
 	"likectl/pkg/reconcile"
 	"likectl/pkg/store"
-	"likectl/tiers/tier1"
 )
 
 // walker runs a walk, here or in a server. While it runs, where it is stands in
@@ -39,6 +38,7 @@ func (p *position) sample() progress.Sample {
 
 // target is whose counters are compared.
 type target struct {
+	name  string
 	types likes.ItemTypes
 	walk  walker
 	close func(context.Context) error
@@ -52,11 +52,11 @@ func open(ctx context.Context, o Options) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	tier, err := app.OpenTier(ctx, o.Config, app.Quiet(), tier1.Hooks{})
+	tier, err := app.OpenExisting(ctx, o.Config)
 	if err != nil {
 		return nil, err
 	}
-	return &target{types: types, walk: walkHere(tier.Auditor), close: tier.Close}, nil
+	return &target{name: tier.Backend, types: types, walk: walkHere(tier.Auditor), close: tier.Close}, nil
 }
 
 func openAdmin(ctx context.Context, o Options) (*target, error) {
@@ -70,6 +70,7 @@ func openAdmin(ctx context.Context, o Options) (*target, error) {
 		return nil, err
 	}
 	return &target{
+		name:  "the server at " + o.Admin,
 		types: types,
 		walk: func(ctx context.Context, c reconcile.Config, at *position, found func(reconcile.Found) error) (reconcile.Summary, error) {
 			return client.Reconcile(ctx, c, func(checked, estimate int64) {
@@ -114,7 +115,10 @@ func walkAndPrint(ctx context.Context, out, errOut io.Writer, o Options, t *targ
 	var at position
 	began := time.Now()
 	bar := progress.Start(errOut, "counters", at.sample)
-	p := newPrinter(out, o, t.types)
+	p := newPrinter(out, o, t)
+	if err := p.begin(); err != nil {
+		return err
+	}
 	sum, err := t.walk(ctx, config, &at, p.found)
 	bar.Stop()
 	if perr := p.summary(sum, time.Since(began), err == nil); perr != nil && err == nil {
@@ -128,14 +132,14 @@ func verdict(o Options, sum reconcile.Summary, err error) error {
 	switch left := sum.Drifted - sum.Repaired; {
 	case errors.Is(err, context.Canceled):
 		return cli.WithCode(cli.Interrupted, fmt.Errorf(
-			"interrupted after %d counters; what was repaired stays repaired, run it again for the rest", sum.Checked))
+			"interrupted after %s; what was repaired stays repaired, run it again for the rest", cli.Count(sum.Checked, "counter")))
 	case err != nil:
-		return fmt.Errorf("stopped after %d counters, what was repaired stays repaired, run it again for the rest: %w", sum.Checked, err)
+		return fmt.Errorf("stopped after %s, what was repaired stays repaired, run it again for the rest: %w", cli.Count(sum.Checked, "counter"), err)
 	case o.DryRun && left > 0:
 		return cli.WithCode(cli.Difference, fmt.Errorf(
-			"%d of %d counters differ from their likes; nothing was changed, repair them with --all", left, sum.Checked))
+			"%d of %s differ from their likes; nothing was changed, repair them with --all", left, cli.Count(sum.Checked, "counter")))
 	case left > 0:
-		return fmt.Errorf("%d counters differ again after three repairs: something changes counters or edges behind the service's back", left)
+		return fmt.Errorf("%s differ again after three repairs: something changes counters or edges behind the service's back", cli.Count(left, "counter"))
 	default:
 		return nil
 	}

@@ -2,6 +2,9 @@
 package root
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"likectl/cmd/cli"
@@ -16,6 +19,7 @@ import (
 	"likectl/cmd/tiers"
 	"likectl/cmd/token"
 	"likectl/cmd/top"
+	"likectl/pkg/telemetry"
 )
 
 // NewCmd returns likectl with all its commands. Errors of flags and arguments
@@ -31,7 +35,9 @@ Start with likectl serve: it needs nothing else and prints a curl line to paste.
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Version:       version(),
 	}
+	cmd.SetHelpCommand(help())
 	cmd.AddCommand(
 		serve.NewCmd(),
 		token.NewCmd(),
@@ -45,6 +51,13 @@ Start with likectl serve: it needs nothing else and prints a curl line to paste.
 		tiers.NewCmd(),
 		man.NewCmd(),
 		exitCodes(),
+		&cobra.Command{
+			Use: "version", Short: "What this program was built from", Args: cobra.NoArgs,
+			RunE: func(c *cobra.Command, _ []string) error {
+				_, err := fmt.Fprintln(c.OutOrStdout(), "likectl version", version())
+				return err
+			},
+		},
 	)
 	asUsageErrors(cmd)
 	return cmd
@@ -69,6 +82,27 @@ func asUsageErrors(cmd *cobra.Command) {
 	}
 }
 
+func version() string {
+	b := telemetry.ReadBuild()
+	return fmt.Sprintf("%s (revision %s, %s)", b.Version, b.Revision, b.Go)
+}
+
+// help is cobra's, but for an unknown topic being an error.
+func help() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command]",
+		Short: "Help about any command",
+		RunE: func(c *cobra.Command, args []string) error {
+			topic, rest, err := c.Root().Find(args)
+			if err != nil || topic == nil || len(rest) > 0 {
+				return cli.Usagef("unknown help topic %q; see likectl --help", strings.Join(args, " "))
+			}
+			topic.InitDefaultHelpFlag()
+			return topic.Help()
+		},
+	}
+}
+
 func exitCodes() *cobra.Command {
 	return &cobra.Command{
 		Use:   "exit-codes",
@@ -81,6 +115,7 @@ func exitCodes() *cobra.Command {
        unless the message says so
   3    a measured value missed a threshold
   4    a verification found a difference
-  130  stopped by a signal`,
+  130  stopped by a signal before the work was done; likectl serve, whose work
+       ends with SIGINT or SIGTERM, ends with 0`,
 	}
 }

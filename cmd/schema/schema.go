@@ -31,7 +31,7 @@ func NewCmd() *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	flags := app.AddStoreFlags(cmd)
-	sub := func(use, short, example string, run func(context.Context, config.Config) ([]store.Migration, error)) {
+	sub := func(use, short, example string, run func(context.Context, config.Config) ([]store.Migration, error), creates bool) {
 		var output cli.Output
 		c := &cobra.Command{
 			Use: use, Short: short, Example: example, Args: cobra.NoArgs,
@@ -39,6 +39,11 @@ func NewCmd() *cobra.Command {
 				cfg, err := flags.Load()
 				if err != nil {
 					return err
+				}
+				if !creates || !cmd.Flags().Changed("data") {
+					if err := app.RequireStore(cfg); err != nil {
+						return err
+					}
 				}
 				migrations, err := run(cmd.Context(), cfg)
 				if err != nil && len(migrations) == 0 {
@@ -51,9 +56,9 @@ func NewCmd() *cobra.Command {
 		cmd.AddCommand(c)
 	}
 	sub("up", "Bring the tables up to date and list what was done; several processes may do it at once",
-		"  likectl schema up -c configs/tier1.yaml", Up)
+		"  likectl schema up -c configs/tier1.yaml\n  likectl schema up --data likectl-data", Up, true)
 	sub("status", "List the migrations and when each was applied",
-		"  likectl schema status -c configs/tier1.yaml --output json", Status)
+		"  likectl schema status -c configs/tier1.yaml --output json", Status, false)
 	return cmd
 }
 

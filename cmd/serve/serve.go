@@ -4,28 +4,27 @@ package serve
 import (
 	"context"
 	"io"
+	"log/slog"
 
 	"github.com/spf13/cobra"
 
 	"likectl/cmd/app"
 	"likectl/cmd/cli"
 	"likectl/pkg/config"
+	"likectl/pkg/progress"
 )
 
 // Options are what `likectl serve` is told.
 type Options struct {
 	Config config.Config
-	// Explicit: a tier or a configuration file was named, so the real backends
-	// are wanted and SQLite must not silently take their place.
-	Explicit bool
-	Embedded bool
+	// AdoptSecret makes the secret in the data folder that of all instances.
+	AdoptSecret bool
 }
 
 // NewCmd returns the command; run is what it does with its options.
 func NewCmd() *cobra.Command { return newCmd(Run) }
 
 func newCmd(run func(context.Context, io.Writer, Options) error) *cobra.Command {
-	var embedded bool
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the like service",
@@ -43,49 +42,43 @@ line to paste. With a configuration file it runs on the backends named there.`,
 	}
 	flags := app.AddStoreFlags(cmd)
 	app.AddServeFlags(cmd, flags)
-	cmd.Flags().BoolVar(&embedded, "embedded", false, "keep the data in the data folder although a tier or file is named")
+	adopt := cmd.Flags().Bool("adopt-secret", false, "make the secret in the data folder that of all instances on the database")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, err := flags.Load()
 		if err != nil {
 			return err
 		}
-		return run(cmd.Context(), cmd.ErrOrStderr(), Options{
-			Config: cfg, Embedded: embedded, Explicit: flags.File != "" || cmd.Flags().Changed("tier"),
-		})
+		return run(cmd.Context(), cmd.ErrOrStderr(), Options{Config: cfg, AdoptSecret: *adopt})
 	}
 	return cmd
 }
 
 // Run serves until the context ends, then drains and closes everything. The
-// banner and the log go to w.
+// banner and the log go to w. As JSON everything is log, the last error too.
 func Run(ctx context.Context, w io.Writer, o Options) error {
-	cfg := o.Config
-	if err := check(&cfg, o); err != nil {
-		return err
-	}
-	log, err := app.Logger(cfg.Log, w)
+	log, err := app.Logger(o.Config.Log, w)
 	if err != nil {
 		return err
 	}
-	server, err := app.Open(ctx, cfg, log)
+	err = run(ctx, w, o, log)
+	if err != nil && o.Config.Log.Format == "json" {
+		log.Error("likectl has failed", "error", err, "exit_code", cli.CodeOf(err))
+		err = cli.Reported(err)
+	}
+	return err
+}
+
+func run(ctx context.Context, w io.Writer, o Options, log *slog.Logger) error {
+	server, err := app.Open(ctx, o.Config, log, o.AdoptSecret)
 	if err != nil {
 		return err
 	}
-	if err := server.Banner(w); err != nil {
+	// The banner has a token: it is for people who try things out, not for a log
+	// that is kept.
+	if o.Config.Log.Format == "json" || o.Config.Postgres.DSN != "" && !progress.IsTerminal(w) {
+		server.Announce()
+	} else if err := server.Banner(w); err != nil {
 		log.Warn("banner not printed", "error", err)
 	}
 	return server.Serve(ctx)
-}
-
-// check refuses to guess between the embedded store and a real one.
-func check(cfg *config.Config, o Options) error {
-	switch {
-	case o.Embedded && cfg.Postgres.DSN != "":
-		return cli.Usagef("--embedded and postgres.dsn exclude each other: leave out one of them")
-	case o.Explicit && !o.Embedded && cfg.Postgres.DSN == "":
-		return cli.Usagef("tier %d needs a Postgres: set postgres.dsn in a file given with -c, LIKECTL_POSTGRES_DSN or --dsn; "+
-			"or add --embedded to try it on SQLite in %s", cfg.Tier, cfg.Data)
-	default:
-		return nil
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,15 +22,18 @@ type Options struct {
 	User  likes.UserID
 	Scope auth.Scope
 	TTL   time.Duration
-	// Data is the folder with the secret; Auth says for whom tokens are made.
-	Data string
-	Auth config.Auth
+	// Data is the folder with the secret, which may be made with Create; Auth
+	// says for whom tokens are made.
+	Data   string
+	Create bool
+	Auth   config.Auth
 }
 
 // flags are the options as they are typed.
 type flags struct {
 	user, scope, file, data string
 	ttl                     time.Duration
+	create                  bool
 }
 
 // NewCmd returns the command.
@@ -67,7 +71,8 @@ secret.`,
 	set.StringVar(&f.user, "user", "", "user id that the token speaks for")
 	set.StringVar(&f.scope, "scope", auth.User.String(), "what it is good for {user|service|admin}")
 	set.DurationVar(&f.ttl, "ttl", 24*time.Hour, "how long it is valid, at least 1s")
-	set.StringVar(&f.data, "data", config.Default().Data, "data folder with the secret; both are created if missing")
+	set.StringVar(&f.data, "data", config.Default().Data, "data folder with the secret")
+	set.BoolVar(&f.create, "create", false, "make a data folder with a new secret if there is none")
 	set.StringVarP(&f.file, "config", "c", "", "configuration file, for its data folder, issuer and audience")
 	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions(
 		[]string{auth.User.String(), auth.Service.String(), auth.Admin.String()}, cobra.ShellCompDirectiveNoFileComp)))
@@ -101,12 +106,12 @@ func (f *flags) options(given func(string) bool) (Options, error) {
 	case err != nil:
 		return Options{}, err
 	}
-	return Options{User: likes.UserID(user), Scope: scope, TTL: f.ttl, Data: cfg.Data, Auth: cfg.Auth}, nil
+	return Options{User: likes.UserID(user), Scope: scope, TTL: f.ttl, Data: cfg.Data, Create: f.create, Auth: cfg.Auth}, nil
 }
 
 // Run prints a token and a line break to w.
 func Run(w io.Writer, o Options) error {
-	secret, err := datadir.Secret(o.Data)
+	secret, err := loadSecret(o)
 	if err != nil {
 		return err
 	}
@@ -122,4 +127,15 @@ func Run(w io.Writer, o Options) error {
 	}
 	_, err = fmt.Fprintln(w, token)
 	return err
+}
+
+func loadSecret(o Options) ([]byte, error) {
+	if o.Create {
+		return datadir.Secret(o.Data)
+	}
+	secret, err := datadir.LoadSecret(o.Data)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w, or add --create", err)
+	}
+	return secret, err
 }

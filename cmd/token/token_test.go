@@ -31,7 +31,11 @@ func run(args ...string) (string, error) {
 
 func TestToken_PrintsOneThatTheServerAccepts(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data") // not there yet
-	out, err := run("--user", "42", "--scope", "service", "--ttl", "1h", "--data", dir)
+	_, err := run("--user", "42", "--data", dir)
+	require.ErrorContains(t, err, "no secret in "+dir)
+	require.ErrorContains(t, err, "--create")
+	require.NoDirExists(t, dir)
+	out, err := run("--user", "42", "--scope", "service", "--ttl", "1h", "--data", dir, "--create")
 	require.NoError(t, err)
 	token, found := strings.CutSuffix(out, "\n")
 	require.True(t, found)
@@ -64,7 +68,7 @@ func TestToken_TakesIssuerAndFolderFromTheFile(t *testing.T) {
 	file := filepath.Join(dir, "tier1.yaml")
 	data := filepath.Join(dir, "data")
 	require.NoError(t, os.WriteFile(file, []byte("data: "+data+"\nauth:\n  issuer: shop\n  audience: likes\n"), 0o600))
-	out, err := run("--user", "1", "-c", file)
+	out, err := run("--user", "1", "-c", file, "--create")
 	require.NoError(t, err)
 	secret, err := datadir.Secret(data)
 	require.NoError(t, err)

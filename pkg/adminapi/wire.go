@@ -8,7 +8,7 @@
 //	POST /admin/v1/liked_by    a page of one user's
 //	POST /admin/v1/estimate    about how many there are
 //
-// Every call needs an admin's token. It must also name a loopback host: a page
+// Every call needs an admin token. It must also name a loopback host: a page
 // in an administrator's browser can make a name of its own point to 127.0.0.1
 // (DNS rebinding), but then the Host header tells.
 package adminapi

@@ -3,8 +3,10 @@ package auth
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -56,13 +58,24 @@ type Identity struct {
 // Authority mints and verifies tokens. It is safe for concurrent use.
 type Authority struct {
 	cfg    Config
-	keys   keyring
+	secret *key
 	parser *jwt.Parser
-	cache  *cache
 	now    func() time.Time
+
+	state atomic.Pointer[state]
+	keys  *keeper // of an authority that was opened, else nil
 }
 
-// New returns an authority, or ErrInvalid that names what is out of range.
+// state is a ring with the tokens that its keys have verified. A key that is
+// removed takes the cache with it: a Verify that began before ends in the old
+// cache, which nobody asks any more.
+type state struct {
+	ring  ring
+	cache *cache
+}
+
+// New returns an authority whose one key is the secret, or ErrInvalid that names
+// what is out of range.
 func New(cfg Config) (*Authority, error) {
 	switch {
 	case len(cfg.Secret) != SecretSize:
@@ -76,19 +89,25 @@ func New(cfg Config) (*Authority, error) {
 	case cfg.CacheSize < 1:
 		return nil, likes.Errorf(likes.ErrInvalid, "cache size %d, want at least 1", cfg.CacheSize)
 	}
-	a := &Authority{cfg: cfg, keys: newKeyring(cfg.Secret), cache: newCache(cfg.CacheSize), now: time.Now}
+	cfg.Secret = slices.Clone(cfg.Secret)
+	a := &Authority{cfg: cfg, now: time.Now}
 	a.parser = jwt.NewParser(
-		jwt.WithValidMethods(a.keys.algorithms()),
-		jwt.WithIssuer(cfg.Issuer),
-		jwt.WithAudience(cfg.Audience),
-		jwt.WithLeeway(cfg.Leeway),
-		jwt.WithExpirationRequired(),
-		jwt.WithIssuedAt(),
+		// A first refusal before a key is looked for; the key then wants its one.
+		jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg(), EdDSA, ES256, RS256}),
 		// Of one token there shall be one spelling: the cache is keyed by it.
 		jwt.WithStrictDecoding(),
-		jwt.WithTimeFunc(func() time.Time { return a.now() }),
+		// What the claims have to be is the key's policy.
+		jwt.WithoutClaimsValidation(),
 	)
+	p := a.policy(&Source{Issuer: cfg.Issuer, Audience: cfg.Audience, Scopes: scopes[:], ScopeClaim: "scope"})
+	p.exact = true
+	a.secret = &key{method: jwt.SigningMethodHS256, verify: cfg.Secret, policy: p}
+	a.state.Store(&state{newRing(nil, []*key{a.secret}), newCache(cfg.CacheSize)}) // one key clashes with none
 	return a, nil
+}
+
+func (a *Authority) policy(s *Source) *policy {
+	return newPolicy(s, a.cfg.Leeway, func() time.Time { return a.now() })
 }
 
 // The reasons why a token is not accepted. The texts are fit for the caller:
@@ -100,17 +119,12 @@ var (
 	ErrToken = errors.New("token is not valid")
 )
 
-// claims are what a token carries.
-type claims struct {
-	Scope string `json:"scope"`
-	jwt.RegisteredClaims
-}
-
 // Verify returns what the token says, or an error that is ErrExpired or ErrToken.
-// A token seen before costs a look-up and no allocation.
+// A token seen before costs a look-up and no allocation. A token whose issuer may
+// have a new key waits, briefly, until its keys have been read again.
 func (a *Authority) Verify(token string) (Identity, error) {
-	now := a.now()
-	if id, ok := a.cache.get(token, now.UnixNano()); ok {
+	s := a.state.Load()
+	if id, ok := s.cache.get(token, a.now().UnixNano()); ok {
 		return id, nil
 	}
 	if len(token) > MaxToken {
@@ -120,29 +134,29 @@ func (a *Authority) Verify(token string) (Identity, error) {
 		// base64 decoders skip line breaks: one token would have many spellings.
 		return Identity{}, ErrToken
 	}
-	var c claims
-	if _, err := a.parser.ParseWithClaims(token, &c, a.keys.find); err != nil {
+	issuer, id, err := a.verify(s, token)
+	if errors.Is(err, errNoKey) && a.keys != nil && a.keys.await(issuer) {
+		_, id, err = a.verify(a.state.Load(), token)
+	}
+	if err != nil {
 		return Identity{}, reason(err)
 	}
-	id, err := c.identity()
-	if err != nil {
-		return Identity{}, err
-	}
-	a.cache.put(token, id, c.ExpiresAt.Add(a.cfg.Leeway).UnixNano())
 	return id, nil
 }
 
-// identity reads the claims that are ours.
-func (c *claims) identity() (Identity, error) {
-	user, err := likes.ParseID(c.Subject)
-	if err != nil {
-		return Identity{}, fmt.Errorf("%w: sub: %w", ErrToken, err)
+// verify checks a token that is not remembered. The issuer is what the token
+// says, believed or not.
+func (a *Authority) verify(s *state, token string) (issuer string, id Identity, err error) {
+	var c claims
+	if _, err := a.parser.ParseWithClaims(token, &c, s.ring.find); err != nil {
+		return c.iss, Identity{}, err
 	}
-	scope, err := ParseScope(c.Scope)
+	id, err = c.key.policy.identity(&c)
 	if err != nil {
-		return Identity{}, fmt.Errorf("%w: %w", ErrToken, err)
+		return c.iss, Identity{}, err
 	}
-	return Identity{User: likes.UserID(user), Scope: scope}, nil
+	s.cache.put(token, id, c.exp.Add(a.cfg.Leeway).UnixNano())
+	return c.iss, id, nil
 }
 
 // reason names the claim that failed, once the signature was good. The library
@@ -161,6 +175,10 @@ func reason(err error) error {
 		return fmt.Errorf("%w: its iss is another issuer", ErrToken)
 	case errors.Is(err, jwt.ErrTokenInvalidAudience):
 		return fmt.Errorf("%w: its aud is another audience", ErrToken)
+	case errors.Is(err, errNoKey):
+		return fmt.Errorf("%w: %w", ErrToken, errNoKey)
+	case errors.Is(err, ErrToken):
+		return err
 	default:
 		return ErrToken
 	}
@@ -179,7 +197,7 @@ func (a *Authority) Mint(user likes.UserID, scope Scope, ttl time.Duration) (str
 		return "", likes.Errorf(likes.ErrInvalid, "ttl %v, want 1s to %v", ttl, MaxTTL)
 	}
 	now := a.now()
-	return a.keys.sign(&claims{
+	token, err := jwt.NewWithClaims(jwt.SigningMethodHS256, minted{
 		Scope: scope.String(),
 		RegisteredClaims: jwt.RegisteredClaims{
 			Issuer:    a.cfg.Issuer,
@@ -188,5 +206,15 @@ func (a *Authority) Mint(user likes.UserID, scope Scope, ttl time.Duration) (str
 			IssuedAt:  jwt.NewNumericDate(now),
 			ExpiresAt: jwt.NewNumericDate(now.Add(ttl)),
 		},
-	})
+	}).SignedString(a.cfg.Secret)
+	if err != nil {
+		return "", fmt.Errorf("sign token: %w", err)
+	}
+	return token, nil
+}
+
+// minted are the claims of our own tokens.
+type minted struct {
+	Scope string `json:"scope"`
+	jwt.RegisteredClaims
 }

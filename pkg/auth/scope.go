@@ -19,6 +19,9 @@ const (
 	Admin
 )
 
+// scopes are all of them.
+var scopes = [...]Scope{User, Service, Admin}
+
 // String returns the scope's name in the claim.
 func (s Scope) String() string {
 	switch s {
@@ -35,7 +38,7 @@ func (s Scope) String() string {
 
 // ParseScope returns the scope of that name, or ErrInvalid.
 func ParseScope(name string) (Scope, error) {
-	for _, s := range []Scope{User, Service, Admin} {
+	for _, s := range scopes {
 		if s.String() == name {
 			return s, nil
 		}

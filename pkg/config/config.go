@@ -13,16 +13,24 @@ type Config struct {
 	Listen      string        `mapstructure:"listen" doc:"address of the API"`
 	AdminListen string        `mapstructure:"admin_listen" doc:"loopback address of metrics, profiles and the admin API"`
 	Data        string        `mapstructure:"data" doc:"data folder: the secret, and the database when embedded"`
+	Embedded    bool          `mapstructure:"embedded" doc:"keep the likes in SQLite in the data folder; excludes postgres.dsn"`
 	Stop        time.Duration `mapstructure:"stop_timeout" doc:"how long a shutdown waits for requests in flight"`
 
 	Items    Items    `mapstructure:"items" doc:"what can be liked"`
 	Postgres Postgres `mapstructure:"postgres" doc:"the database of tier 1"`
 	Write    Batch    `mapstructure:"write" doc:"batching of likes and unlikes"`
 	Replay   Batch    `mapstructure:"replay" doc:"batching of imports and other replays"`
+	Tally    Batch    `mapstructure:"tally" doc:"batching of views and shares"`
+	Events   Events   `mapstructure:"events" doc:"the events of views and shares"`
 	HTTP     HTTP     `mapstructure:"http" doc:"limits of the API listener"`
 	Auth     Auth     `mapstructure:"auth" doc:"who may call"`
 	Log      Log      `mapstructure:"log" doc:"logging to standard error"`
+
+	file string // that it was loaded from, if any
 }
+
+// File returns the name of the file that the configuration was loaded from, or "".
+func (c Config) File() string { return c.file }
 
 // Items says what can be liked.
 type Items struct {
@@ -31,7 +39,7 @@ type Items struct {
 
 // Postgres is the database of tier 1.
 type Postgres struct {
-	DSN              Secret        `mapstructure:"dsn" doc:"connection string; empty: embedded SQLite in the data folder"`
+	DSN              Secret        `mapstructure:"dsn" doc:"connection string; a file needs it or embedded, without a file the default is SQLite in the data folder"`
 	MaxConns         int           `mapstructure:"max_conns" doc:"connections of this instance; lanes need one each, reads use the rest"`
 	StatementTimeout time.Duration `mapstructure:"statement_timeout" doc:"after which the server itself ends a statement"`
 	AllowUnsafe      bool          `mapstructure:"allow_unsafe" doc:"serve although the server's fsync or full_page_writes is off and a crash loses likes"`
@@ -43,6 +51,11 @@ type Batch struct {
 	MaxBatch int           `mapstructure:"max_batch" doc:"operations in one transaction"`
 	MaxQueue int           `mapstructure:"max_queue" doc:"operations that may wait in a lane; beyond it calls are refused at once"`
 	Timeout  time.Duration `mapstructure:"timeout" doc:"after which a transaction is given up as uncertain"`
+}
+
+// Events says how the events of views and shares are kept.
+type Events struct {
+	Retention time.Duration `mapstructure:"retention" doc:"how long an event id is remembered; must be longer than anybody repeats an event"`
 }
 
 // HTTP bounds the API listener.
@@ -63,6 +76,24 @@ type Auth struct {
 	Audience string        `mapstructure:"audience" doc:"the aud claim of accepted tokens"`
 	Leeway   time.Duration `mapstructure:"leeway" doc:"tolerated clock difference in exp and nbf"`
 	Cache    int           `mapstructure:"cache" doc:"verified tokens remembered, so that the signature is checked once"`
+
+	Keys        []AuthKey     `mapstructure:"keys" doc:"public keys of other issuers, beside the secret in the data folder"`
+	FileRefresh time.Duration `mapstructure:"file_refresh" doc:"how often key files are read again; a removed key is accepted no longer"`
+	JWKSRefresh time.Duration `mapstructure:"jwks_refresh" doc:"how often JWKS URLs are read again; a removed key is accepted no longer"`
+}
+
+// AuthKey is a source of public keys and what tokens signed with them may say.
+type AuthKey struct {
+	File        string            `mapstructure:"file" doc:"a public key in PEM, a JWK or a JWKS; or else jwks_url"`
+	JWKSURL     string            `mapstructure:"jwks_url" doc:"https URL of a JWKS; http on this machine only"`
+	Alg         string            `mapstructure:"alg" doc:"EdDSA, ES256 or RS256: the one algorithm of these keys"`
+	KID         string            `mapstructure:"kid" doc:"key id of a key without one; in a set, the only one that is taken"`
+	Issuer      string            `mapstructure:"issuer" doc:"the iss claim of its tokens"`
+	Audience    string            `mapstructure:"audience" doc:"what their aud claim must contain"`
+	Scopes      []string          `mapstructure:"scopes" doc:"the scopes that its tokens may have: user, service, admin"`
+	ScopeClaim  string            `mapstructure:"scope_claim" doc:"the claim with the scope; empty: all tokens have the one in scopes"`
+	ScopeValues map[string]string `mapstructure:"scope_values" doc:"for a scope, the word that the claim has for it instead of its name"`
+	UserClaim   string            `mapstructure:"user_claim" doc:"the claim with the user id; empty: sub"`
 }
 
 // Log says what is logged.
@@ -106,12 +137,19 @@ func Default() Config {
 		// make the batches smaller.
 		Write:  Batch{Lanes: 2, MaxBatch: 512, MaxQueue: 8192, Timeout: 5 * time.Second},
 		Replay: Batch{Lanes: 1, MaxBatch: 1000, MaxQueue: 16384, Timeout: 30 * time.Second},
+		// As writes: a view is answered to somebody who waits. One lane, since
+		// tallies may come in larger batches.
+		Tally:  Batch{Lanes: 1, MaxBatch: 1000, MaxQueue: 16384, Timeout: 5 * time.Second},
+		Events: Events{Retention: 7 * 24 * time.Hour},
 		HTTP: HTTP{
 			RequestTimeout: 5 * time.Second, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second,
 			WriteTimeout: 30 * time.Second, IdleTimeout: 60 * time.Second,
 			MaxBody: 1 << 20, MaxHeader: 16 << 10, MaxConnections: 16_384,
 		},
-		Auth: Auth{Issuer: "likectl", Audience: "likectl", Leeway: 30 * time.Second, Cache: 50_000},
-		Log:  Log{Level: "info", Format: "text"},
+		Auth: Auth{
+			Issuer: "likectl", Audience: "likectl", Leeway: 30 * time.Second, Cache: 50_000,
+			Keys: []AuthKey{}, FileRefresh: 5 * time.Second, JWKSRefresh: 5 * time.Minute,
+		},
+		Log: Log{Level: "info", Format: "text"},
 	}
 }

@@ -2,9 +2,11 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/spf13/viper"
 	"github.com/stretchr/testify/require"
 
+	"likectl/pkg/auth"
 	"likectl/pkg/likes"
 )
 
@@ -38,9 +41,16 @@ func TestEveryFieldHasDocDefaultAndAnEntryInTheExample(t *testing.T) {
 	docs = func(s reflect.Type) {
 		for i := range s.NumField() {
 			f := s.Field(i)
+			if !f.IsExported() {
+				continue
+			}
 			require.NotEmpty(t, f.Tag.Get("doc"), "%s.%s", s.Name(), f.Name)
-			if f.Type.Kind() == reflect.Struct {
-				docs(f.Type)
+			of := f.Type
+			if of.Kind() == reflect.Slice {
+				of = of.Elem()
+			}
+			if of.Kind() == reflect.Struct {
+				docs(of)
 			}
 		}
 	}
@@ -52,12 +62,126 @@ func TestTheExampleIsTheDefaultsPlusADatabase(t *testing.T) {
 	require.NoError(t, err)
 	want := Default()
 	want.Postgres.DSN = got.Postgres.DSN
+	want.file = example
 	require.Equal(t, want, got)
 	require.NotEmpty(t, got.Postgres.DSN)
 }
 
+// uncommented returns the example with the entries of auth.keys that it shows in
+// a comment.
+func uncommented(t *testing.T) string {
+	t.Helper()
+	data, err := os.ReadFile(example)
+	require.NoError(t, err)
+	before, after, found := strings.Cut(string(data), "  keys: []\n")
+	require.True(t, found)
+	var block, rest strings.Builder
+	for line := range strings.Lines(after) {
+		if text, isComment := strings.CutPrefix(line, "  # "); isComment && rest.Len() == 0 {
+			block.WriteString("  " + text)
+		} else {
+			rest.WriteString(line)
+		}
+	}
+	return before + block.String() + rest.String()
+}
+
+func TestTheExampleShowsEveryKeyOfTheEntriesOfAuthKeys(t *testing.T) {
+	cfg, err := Load(write(t, uncommented(t)), nil)
+	require.NoError(t, err)
+	require.Len(t, cfg.Auth.Keys, 2)
+	shown := map[string]bool{}
+	entry := func(key string) (string, bool) {
+		_, name, found := strings.Cut(key, "].")
+		return name, found
+	}
+	walk(reflect.ValueOf(cfg), "", func(key string, f reflect.Value) {
+		if name, found := entry(key); found {
+			shown[name] = shown[name] || !f.IsZero()
+		}
+	})
+	require.Len(t, shown, reflect.TypeFor[AuthKey]().NumField())
+	for name, is := range shown {
+		require.True(t, is, "auth.keys[].%s is not in %s", name, example)
+	}
+	sources, err := cfg.Auth.Sources()
+	require.NoError(t, err)
+	require.Equal(t, []auth.Source{
+		{
+			Name: "auth.keys[0]", URL: "https://login.example.com/.well-known/jwks.json", Alg: auth.RS256,
+			Issuer: "https://login.example.com/", Audience: "likes", Scopes: []auth.Scope{auth.User},
+			UserClaim: "like_user_id", ScopeValues: map[auth.Scope]string{},
+		},
+		{
+			Name: "auth.keys[1]", File: "/etc/likectl/feed.pem", Alg: auth.EdDSA, KID: "feed-2026", Issuer: "feed", Audience: "likes",
+			Scopes: []auth.Scope{auth.User, auth.Service}, ScopeClaim: "scope", ScopeValues: map[auth.Scope]string{auth.Service: "likes.write"},
+		},
+	}, sources)
+}
+
+func TestTheEntryInTheReadmeIsGood(t *testing.T) {
+	data, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	_, after, found := strings.Cut(string(data), "```yaml\nauth:\n")
+	require.True(t, found)
+	yaml, _, _ := strings.Cut(after, "```")
+	cfg, err := Load(write(t, "auth:\n"+yaml), nil)
+	require.NoError(t, err)
+	require.Len(t, cfg.Auth.Keys, 1)
+}
+
+func TestBadEntriesOfAuthKeysAreRefusedAndNamed(t *testing.T) {
+	good := map[string]string{
+		"file": "a.pem", "alg": "ES256", "issuer": "i", "audience": "a", "scopes": "[user]",
+	}
+	for _, c := range []struct{ key, value, want string }{
+		{"alg", "", "auth.keys[1].alg"},
+		{"alg", "none", "auth.keys[1].alg"},
+		{"alg", "HS256", "auth.keys[1].alg"},
+		{"alg", "es256", "auth.keys[1].alg"},
+		{"alg", "[ES256, RS256]", "auth.keys[1].alg"},
+		{"file", "", "auth.keys[1].file: want either"},
+		{"jwks_url", "https://a.example/", "auth.keys[1].file: want either"},
+		{"issuer", "", "auth.keys[1].issuer"},
+		{"audience", "", "auth.keys[1].audience"},
+		{"scopes", "[]", "auth.keys[1].scopes"},
+		{"scopes", "[root]", "auth.keys[1].scopes"},
+		{"scopes", "[user, admin]", "auth.keys[1].scope_claim"},
+		{"scope_values", "{user: x}", "auth.keys[1].scope_values"},
+		{"scope_values", "{root: x}", "auth.keys[1].scope_values"},
+		{"scpoe_claim", "scope", "scpoe_claim"},
+		{"key", "secret", "key"},
+	} {
+		var yaml strings.Builder
+		yaml.WriteString("auth:\n  keys:\n    - {file: a.pem, alg: ES256, issuer: i, audience: a, scopes: [user]}\n    - ")
+		entry := maps.Clone(good)
+		entry[c.key] = c.value
+		for i, key := range slices.Sorted(maps.Keys(entry)) {
+			if i > 0 {
+				yaml.WriteString("      ")
+			}
+			yaml.WriteString(key + ": " + entry[key] + "\n")
+		}
+		_, err := Load(write(t, yaml.String()), nil)
+		require.ErrorIs(t, err, likes.ErrInvalid, yaml.String())
+		require.ErrorContains(t, err, c.want, yaml.String())
+	}
+	for _, url := range []string{
+		"http://a.example/jwks", "http://10.0.0.1/", "http://localhost.example/", "http://127.0.0.1.nip.io/", "ftp://localhost/", "https://",
+		"/jwks.json", "https://u:p@a.example/", "https://a.example/#x", "https:a.example", "://", "file:///etc/passwd",
+	} {
+		_, err := Load(write(t, "auth:\n  keys:\n    - {jwks_url: '"+url+"', alg: ES256, issuer: i, audience: a, scopes: [user]}\n"), nil)
+		require.ErrorIs(t, err, likes.ErrInvalid, url)
+		require.ErrorContains(t, err, "auth.keys[0].jwks_url", url)
+	}
+	for _, url := range []string{"https://a.example/jwks?x=y", "http://localhost:1/", "http://127.0.0.2/", "http://[::1]:8/jwks"} {
+		_, err := Load(write(t, "auth:\n  keys:\n    - {jwks_url: '"+url+"', alg: ES256, issuer: i, audience: a, scopes: [user]}\n"), nil)
+		require.NoError(t, err, url)
+	}
+}
+
 func TestPrecedence(t *testing.T) {
-	file := write(t, "listen: file:1\nwrite:\n  lanes: 3\n  max_batch: 100\npostgres:\n  max_conns: 7\n")
+	file := write(t, "listen: file:81\nwrite:\n  lanes: 3\n  max_batch: 100\npostgres:\n  max_conns: 7\n")
 	t.Setenv("LIKECTL_WRITE_LANES", "4")
 	t.Setenv("LIKECTL_POSTGRES_MAX_CONNS", "9")
 	got, err := Load(file, map[string]any{"postgres.max_conns": 11})
@@ -66,7 +190,8 @@ func TestPrecedence(t *testing.T) {
 	require.Equal(t, 4, got.Write.Lanes, "environment before file")
 	require.Equal(t, 100, got.Write.MaxBatch, "file before default")
 	require.Equal(t, Default().Write.MaxQueue, got.Write.MaxQueue)
-	require.Equal(t, "file:1", got.Listen)
+	require.Equal(t, "file:81", got.Listen)
+	require.Equal(t, file, got.File())
 }
 
 func TestDurationsAndTypesFromAFile(t *testing.T) {
@@ -78,15 +203,30 @@ func TestDurationsAndTypesFromAFile(t *testing.T) {
 
 func TestBadConfigurationIsRefusedAndNamed(t *testing.T) {
 	for yaml, want := range map[string]string{
-		"wirte:\n  lanes: 2\n":                       "wirte",
-		"write:\n  lanse: 2\n":                       "lanse",
+		"wirte:\n  lanes: 2\n":                       "wirte.lanes: there is no such key; the nearest is write.lanes",
+		"write:\n  lanse: 2\n":                       "write.lanse: there is no such key; the nearest is write.lanes",
+		"write:\n  timeout: 5\n":                     "write.timeout: durations need a unit: 5s",
 		"write:\n  lanes: 0\n":                       "write.lanes",
+		"write:\n  lanes: 1000000000\n":              "write.lanes: want at most 64",
+		"replay:\n  max_batch: 1000000000\n":         "replay.max_batch: want at most 10000",
+		"replay:\n  max_queue: 1000000000\n":         "replay.max_queue: want at most 1000000",
 		"write:\n  lanes: -1\n":                      "write.lanes",
 		"write:\n  lanes: many\n":                    "lanes",
 		"http:\n  idle_timeout: 0s\n":                "http.idle_timeout",
+		"listen: \"28130\"\n":                        "listen: \"28130\" is no address, want HOST:PORT",
+		"listen: 127.0.0.1:99999\n":                  "want HOST:PORT",
+		"admin_listen: 127.0.0.1:8080\n":             "is the same address as listen",
+		"embedded: true\npostgres: {dsn: x}\n":       "embedded: and postgres.dsn exclude each other",
 		"http:\n  max_body: -5\n":                    "http.max_body",
+		"auth:\n  jwks_refresh: 0s\n":                "auth.jwks_refresh",
+		"auth:\n  jwks_refresh: 25h\n":               "auth.jwks_refresh",
+		"auth:\n  file_refresh: -1s\n":               "auth.file_refresh",
 		"admin_listen: 0.0.0.0:9090\n":               "admin_listen",
 		"postgres:\n  statement_timeout: 5s\n":       "postgres.statement_timeout",
+		"tally:\n  max_queue: 10\n":                  "tally.max_queue",
+		"tally:\n  timeout: 2s\n":                    "postgres.statement_timeout",
+		"events:\n  retention: 0s\n":                 "events.retention",
+		"postgres: {dsn: x, max_conns: 3}\n":         "postgres.max_conns",
 		"tier: 6\n":                                  "tier",
 		"log:\n  level: loud\n":                      "log.level",
 		"write:\n  max_queue: 10\n  max_batch: 20\n": "write.max_queue",
@@ -100,6 +240,23 @@ func TestBadConfigurationIsRefusedAndNamed(t *testing.T) {
 	}
 	_, err := Load("/nowhere/c.yaml", nil)
 	require.ErrorContains(t, err, "does not exist")
+}
+
+func TestUnknownVariablesAreRefusedAndNamed(t *testing.T) {
+	t.Setenv("LIKECTL_SEED", "7") // what tests set is theirs
+	t.Setenv("LIKECTL_TEST_ANYTHING", "7")
+	t.Setenv("LIKECTL_WRITE_LANSE", "") // as if unset
+	_, err := Load("", nil)
+	require.NoError(t, err)
+	t.Setenv("LIKECTL_POSTGRES_DNS", "postgres://u:hunter2@h/d")
+	_, err = Load("", nil)
+	require.ErrorIs(t, err, likes.ErrInvalid)
+	require.ErrorContains(t, err, "LIKECTL_POSTGRES_DNS: sets nothing, although it is in the environment; the nearest is LIKECTL_POSTGRES_DSN")
+	require.NotContains(t, err.Error(), "hunter2")
+	t.Setenv("LIKECTL_POSTGRES_DNS", "")
+	t.Setenv("LIKECTL_STOP_TIMEOUT", "30")
+	_, err = Load("", nil)
+	require.ErrorContains(t, err, "stop_timeout: durations need a unit: 30s")
 }
 
 func TestASecretIsNeverPrinted(t *testing.T) {

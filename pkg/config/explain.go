@@ -51,8 +51,6 @@ type Explained struct {
 	// Problems are all that is wrong; with any of them the configuration is not
 	// to be used.
 	Problems []Problem
-	// Stray are variables that look as if they should set a key and do not.
-	Stray []string
 }
 
 // Err returns likes.ErrInvalid that names all problems, nil if there are none.
@@ -86,10 +84,8 @@ func Explain(file string, overrides map[string]any) (*Explained, error) {
 		}
 	}
 	docs := docsOf(reflect.TypeFor[Config](), "")
-	variables := make(map[string]bool)
 	walk(reflect.ValueOf(cfg), "", func(key string, value reflect.Value) {
 		variable := envPrefix + "_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
-		variables[variable] = true
 		s := Setting{Key: key, Value: printable(value), Origin: "default", Doc: docs[key]}
 		_, overridden := overrides[key]
 		switch {
@@ -102,21 +98,7 @@ func Explain(file string, overrides map[string]any) (*Explained, error) {
 		}
 		e.Settings = append(e.Settings, s)
 	})
-	e.Stray = stray(variables)
 	return e, nil
-}
-
-// stray returns the set variables with the prefix that are no key's. They are no
-// error: a cluster sets LIKECTL_PORT for a service of that name.
-func stray(known map[string]bool) (names []string) {
-	for _, entry := range os.Environ() {
-		name, _, _ := strings.Cut(entry, "=")
-		if strings.HasPrefix(name, envPrefix+"_") && !known[name] {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
 }
 
 func printable(v reflect.Value) any {

@@ -6,13 +6,14 @@ import (
 	"io/fs"
 	"net"
 	"reflect"
-	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/go-viper/mapstructure/v2"
 	"github.com/spf13/viper"
 
+	"likectl/pkg/auth"
 	"likectl/pkg/likes"
 )
 
@@ -64,33 +65,14 @@ func read(file string, overrides map[string]any) (*viper.Viper, Config, []Proble
 		v.Set(key, value)
 	}
 	cfg := Default()
+	cfg.file = file
 	types := cfg.Items.Types
 	cfg.Items.Types = nil // a file replaces the types, it does not add to the defaults
-	problems := append(unknown(v), decodeProblems(v.Unmarshal(&cfg))...)
+	problems := append(textProblems(v), decodeProblems(v.UnmarshalExact(&cfg))...)
 	if cfg.Items.Types == nil {
 		cfg.Items.Types = types
 	}
 	return v, cfg, problems, nil
-}
-
-// unknown returns the keys that do not exist. A section with a value instead of
-// keys is left to the decoder, which says so.
-func unknown(v *viper.Viper) (problems []Problem) {
-	known := make(map[string]bool)
-	walk(reflect.ValueOf(Config{}), "", func(key string, _ reflect.Value) {
-		known[key] = true
-		for n := strings.LastIndexByte(key, '.'); n > 0; n = strings.LastIndexByte(key[:n], '.') {
-			known[key[:n]] = true
-		}
-	})
-	keys := v.AllKeys()
-	slices.Sort(keys)
-	for _, key := range keys {
-		if !known[key] && !strings.HasPrefix(key, "items.types.") {
-			problems = append(problems, Problem{key, "there is no such key"})
-		}
-	}
-	return problems
 }
 
 // decodeProblems takes the decoder's error apart, key by key. Its own texts speak
@@ -100,7 +82,15 @@ func decodeProblems(err error) (problems []Problem) {
 	case nil:
 		return nil
 	case *mapstructure.DecodeError:
-		return []Problem{{e.Name(), wanted(e.Name())}}
+		_, unknown, found := strings.Cut(e.Error(), "has invalid keys: ")
+		switch {
+		case !found:
+			return []Problem{{e.Name(), wanted(e.Name())}}
+		case strings.Contains(e.Name(), "["): // an entry of a list
+			return []Problem{{e.Name(), "there is no such key: " + unknown}}
+		default: // textProblems has said so
+			return nil
+		}
 	case interface{ Unwrap() []error }:
 		for _, inner := range e.Unwrap() {
 			problems = append(problems, decodeProblems(inner)...)
@@ -136,6 +126,14 @@ func wanted(key string) string {
 	return text
 }
 
+// The greatest values of a batcher, many times what helps: every lane allocates
+// its batch when it starts, and a greater one ends the process for want of memory.
+const (
+	maxLanes = 64
+	maxBatch = 10_000
+	maxQueue = 1_000_000
+)
+
 // Validate returns ErrInvalid that names every key out of range.
 func (c Config) Validate() error {
 	if err := joined(c.problems()); err != nil {
@@ -151,18 +149,33 @@ func (c Config) problems() (bad []Problem) {
 		}
 	}
 	check(c.Tier >= 1 && c.Tier <= 5, "tier", "want 1 to 5")
-	check(c.Listen != "", "listen", "want HOST:PORT")
-	check(isLoopback(c.AdminListen), "admin_listen", "want HOST:PORT on this machine only, such as 127.0.0.1:9090")
+	check(isAddress(c.Listen), "listen", fmt.Sprintf("%q is no address, want HOST:PORT, such as 127.0.0.1:8080", c.Listen))
+	check(isAddress(c.AdminListen) && isLoopback(c.AdminListen), "admin_listen", "want HOST:PORT on this machine only, such as 127.0.0.1:9090")
+	check(c.Listen != c.AdminListen || strings.HasSuffix(c.Listen, ":0"), "admin_listen", "is the same address as listen, want another port")
+	check(!c.Embedded || c.Postgres.DSN == "", "embedded", "and postgres.dsn exclude each other: leave out one of them")
 	check(c.Data != "", "data", "want a folder")
 	check(c.Auth.Issuer != "", "auth.issuer", "must not be empty")
 	check(c.Auth.Audience != "", "auth.audience", "must not be empty")
+	check(c.Auth.FileRefresh <= maxRefresh, "auth.file_refresh", fmt.Sprintf("want at most %v", maxRefresh))
+	check(c.Auth.JWKSRefresh <= maxRefresh, "auth.jwks_refresh", fmt.Sprintf("want at most %v", maxRefresh))
+	if _, err := c.Auth.Sources(); err != nil {
+		check(false, "auth.keys", err.Error())
+	}
 	check(c.Log.Format == "text" || c.Log.Format == "json", "log.format", "want text or json")
 	check(oneOf(c.Log.Level, "debug", "info", "warn", "error"), "log.level", "want debug, info, warn or error")
+	for section, b := range map[string]Batch{"write": c.Write, "replay": c.Replay} {
+		check(b.Lanes <= maxLanes, section+".lanes", fmt.Sprintf("want at most %d", maxLanes))
+		check(b.MaxBatch <= maxBatch, section+".max_batch", fmt.Sprintf("want at most %d", maxBatch))
+		check(b.MaxQueue <= maxQueue, section+".max_queue", fmt.Sprintf("want at most %d", maxQueue))
+	}
 	check(c.Write.MaxQueue >= c.Write.MaxBatch, "write.max_queue", "want at least write.max_batch")
 	check(c.Replay.MaxQueue >= likes.MaxApply, "replay.max_queue", fmt.Sprintf("want at least %d, the largest call", likes.MaxApply))
 	check(c.Write.MaxQueue >= likes.MaxApply, "write.max_queue", fmt.Sprintf("want at least %d, the largest call", likes.MaxApply))
-	check(c.Postgres.StatementTimeout < c.Write.Timeout && c.Postgres.StatementTimeout < c.Replay.Timeout,
-		"postgres.statement_timeout", "want less than write.timeout and replay.timeout")
+	check(c.Tally.MaxQueue >= likes.MaxApply, "tally.max_queue", fmt.Sprintf("want at least %d, the largest call", likes.MaxApply))
+	check(c.Postgres.StatementTimeout < min(c.Write.Timeout, c.Replay.Timeout, c.Tally.Timeout),
+		"postgres.statement_timeout", "want less than write.timeout, replay.timeout and tally.timeout")
+	check(c.Postgres.DSN == "" || c.Postgres.MaxConns > c.Write.Lanes+c.Replay.Lanes+c.Tally.Lanes, "postgres.max_conns",
+		"want more than write.lanes, replay.lanes and tally.lanes together: each lane needs one, reads use the rest")
 	check(c.HTTP.WriteTimeout > c.HTTP.ReadTimeout+c.HTTP.RequestTimeout, "http.write_timeout",
 		"want more than http.read_timeout and http.request_timeout together")
 	if _, err := c.ItemTypes(); err != nil {
@@ -190,6 +203,61 @@ func (c Config) ItemTypes() (likes.ItemTypes, error) {
 	return likes.NewItemTypes(m)
 }
 
+// maxRefresh bounds how long a key that its issuer has withdrawn is accepted.
+const maxRefresh = 24 * time.Hour
+
+// Sources returns auth.keys as the sources of pkg/auth, or ErrInvalid that names
+// every entry with its key.
+func (a Auth) Sources() ([]auth.Source, error) {
+	sources := make([]auth.Source, 0, len(a.Keys))
+	var bad []error
+	for i, k := range a.Keys {
+		name := fmt.Sprintf("auth.keys[%d]", i)
+		s, err := k.source(name)
+		if err == nil {
+			err = s.Check()
+		}
+		if err != nil {
+			bad = append(bad, likes.Errorf(likes.ErrInvalid, "%s.%w", name, err))
+		}
+		sources = append(sources, s)
+	}
+	return sources, errors.Join(bad...)
+}
+
+func (k AuthKey) source(name string) (auth.Source, error) {
+	s := auth.Source{
+		Name: name, File: k.File, URL: k.JWKSURL, Alg: k.Alg, KID: k.KID, Issuer: k.Issuer, Audience: k.Audience,
+		ScopeClaim: k.ScopeClaim, UserClaim: k.UserClaim, ScopeValues: make(map[auth.Scope]string),
+	}
+	for _, word := range k.Scopes {
+		scope, err := auth.ParseScope(word)
+		if err != nil {
+			return s, fmt.Errorf("scopes: %w", err)
+		}
+		s.Scopes = append(s.Scopes, scope)
+	}
+	for word, value := range k.ScopeValues {
+		scope, err := auth.ParseScope(word)
+		if err != nil {
+			return s, fmt.Errorf("scope_values: %w", err)
+		}
+		s.ScopeValues[scope] = value
+	}
+	return s, nil
+}
+
+// isAddress says whether a listener can be told to use it. Port 0 is any that is
+// free.
+func isAddress(address string) bool {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	_, err = strconv.ParseUint(port, 10, 16)
+	return err == nil
+}
+
 // isLoopback says whether only this machine can reach a listener's address.
 func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
@@ -209,14 +277,25 @@ func oneOf(s string, of ...string) bool {
 	return false
 }
 
-// walk visits every key that holds a value, in the order of the struct.
+// walk visits every key that holds a value, in the order of the struct; the
+// entries of a list of structs by their index, and the list itself.
 func walk(v reflect.Value, prefix string, visit func(key string, v reflect.Value)) {
 	for i := range v.NumField() {
-		key := prefix + v.Type().Field(i).Tag.Get("mapstructure")
-		if f := v.Field(i); f.Kind() == reflect.Struct {
+		name := v.Type().Field(i).Tag.Get("mapstructure")
+		if name == "" {
+			continue // not a key
+		}
+		key := prefix + name
+		f := v.Field(i)
+		if f.Kind() == reflect.Struct {
 			walk(f, key+".", visit)
-		} else {
-			visit(key, f)
+			continue
+		}
+		visit(key, f)
+		if f.Kind() == reflect.Slice && f.Type().Elem().Kind() == reflect.Struct {
+			for j := range f.Len() {
+				walk(f.Index(j), fmt.Sprintf("%s[%d].", key, j), visit)
+			}
 		}
 	}
 }

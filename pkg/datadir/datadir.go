@@ -60,7 +60,13 @@ func Open(path string) (*Dir, error) {
 func (d *Dir) Path() string { return d.path }
 
 // Database returns the path of the SQLite file, which may not exist yet.
-func (d *Dir) Database() string { return filepath.Join(d.path, databaseName) }
+func (d *Dir) Database() string { return DatabaseIn(d.path) }
+
+// DatabaseIn returns the path of the SQLite file of a data folder.
+func DatabaseIn(path string) string { return filepath.Join(path, databaseName) }
+
+// SecretIn returns the path of the secret of a data folder.
+func SecretIn(path string) string { return filepath.Join(path, secretName) }
 
 // Secret returns a copy of the folder's [SecretSize] secret bytes.
 func (d *Dir) Secret() []byte { return append([]byte(nil), d.secret...) }

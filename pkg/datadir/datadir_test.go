@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -216,6 +217,13 @@ func TestBadSecretsAreRefused(t *testing.T) {
 			require.Len(t, left, c.size, "a bad secret is never replaced")
 		})
 	}
+}
+
+func TestASecretThatIsAPipeIsRefusedAndNotWaitedFor(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "secret"), 0o600))
+	_, err := datadir.Secret(dir)
+	require.ErrorContains(t, err, "not a regular file")
 }
 
 func TestPathsThatAreNoFolder(t *testing.T) {

@@ -1,13 +1,17 @@
 package datadir
 
 import (
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // SecretSize is the length of the secret in bytes: the key size of the
@@ -25,6 +29,34 @@ func Secret(path string) ([]byte, error) {
 	return loadOrCreate(path)
 }
 
+// LoadSecret is [Secret] for those who only use what a server has made: it
+// creates nothing. The error of a missing secret is [fs.ErrNotExist].
+func LoadSecret(path string) ([]byte, error) {
+	secret, err := loadSecret(filepath.Join(path, secretName))
+	if errors.Is(err, fs.ErrNotExist) {
+		if abs, e := filepath.Abs(path); e == nil {
+			path = abs
+		}
+		err = &noSecretError{path}
+	}
+	return secret, err
+}
+
+type noSecretError struct{ path string }
+
+func (e *noSecretError) Error() string {
+	return fmt.Sprintf("no secret in %s; name the server's data folder with --data, or start `likectl serve --data %s` first", e.path, e.path)
+}
+
+func (e *noSecretError) Unwrap() error { return fs.ErrNotExist }
+
+// Fingerprint tells secrets apart without giving one away: 16 hex digits.
+func Fingerprint(secret []byte) string {
+	h := hmac.New(sha256.New, secret)
+	h.Write([]byte("likectl fingerprint"))
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
 func loadOrCreate(dir string) ([]byte, error) {
 	path := filepath.Join(dir, secretName)
 	secret, err := loadSecret(path)
@@ -40,7 +72,8 @@ func loadOrCreate(dir string) ([]byte, error) {
 // loadSecret refuses a secret that others can read or that is not whole: tokens
 // signed with a known or an empty key can be made by anybody.
 func loadSecret(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	// Opening a FIFO would wait for its writer; what it is, is checked below.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("load secret: %w", err)
 	}

@@ -56,7 +56,8 @@ type API struct {
 	contract likes.Contract
 	mux      *http.ServeMux
 	ids      requestIDs
-	calls    sync.Pool // of *call
+	calls    sync.Pool          // of *call
+	sparse   [len(table)]sparse // by the row of the error
 }
 
 var _ http.Handler = (*API)(nil)
@@ -65,7 +66,10 @@ var _ http.Handler = (*API)(nil)
 type access uint8
 
 const (
+	// public routes take no token and ignore one.
 	public access = iota
+	// anyone's routes take a token or none; one that is sent must be good.
+	anyone
 	caller
 	service
 )
@@ -89,14 +93,19 @@ func New(cfg Config) (*API, error) {
 	a := &API{cfg: cfg, contract: cfg.Service.Contract(), mux: http.NewServeMux(), ids: newRequestIDs()}
 	a.calls.New = func() any { return &call{api: a} }
 	a.register([]route{
-		{"POST", "/v1/like", caller, true, a.mutate(likes.Set)},
-		{"DELETE", "/v1/like", caller, true, a.mutate(likes.Clear)},
+		{"POST", "/v1/like", caller, true, a.mutate(likes.Likes, likes.Set)},
+		{"DELETE", "/v1/like", caller, true, a.mutate(likes.Likes, likes.Clear)},
+		{"POST", "/v1/save", caller, true, a.mutate(likes.Saves, likes.Set)},
+		{"DELETE", "/v1/save", caller, true, a.mutate(likes.Saves, likes.Clear)},
+		{"POST", "/v1/view", anyone, true, a.tally(likes.Views)},
+		{"POST", "/v1/share", caller, true, a.tally(likes.Shares)},
 		{"GET", "/v1/count", public, false, a.count},
 		{"GET", "/v1/counts", public, false, a.counts},
 		{"POST", "/v1/counts", public, true, a.counts},
 		{"GET", "/v1/has_liked", caller, false, a.hasLiked},
 		{"POST", "/v1/has_liked", caller, true, a.hasLiked},
 		{"GET", "/v1/likers", caller, false, a.likers},
+		{"GET", "/v1/me/likes", caller, false, a.likedBy},
 		{"POST", "/v1/likes:batch", service, true, a.batch},
 	})
 	return a, nil
@@ -119,7 +128,7 @@ func (a *API) register(routes []route) {
 	allow["/readyz"] = allow["/healthz"]
 	for path, methods := range allow {
 		wrong := refuse(&problemError{kind: errMethod, allow: strings.Join(methods, ", ")})
-		a.mux.HandleFunc(path, func(w http.ResponseWriter, req *http.Request) { a.serve(w, req, path, wrong) })
+		a.mux.HandleFunc(path, func(w http.ResponseWriter, req *http.Request) { a.serve(w, req, "other "+path, wrong) })
 	}
 	a.mux.HandleFunc("/", a.notFound)
 }

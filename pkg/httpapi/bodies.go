@@ -9,6 +9,7 @@ type entry struct {
 	item    likes.Item
 	op      likes.Op
 	counter likes.Counter
+	event   likes.EventID
 }
 
 // entry reads an entry with the allowed members.
@@ -35,7 +36,9 @@ func (d *decoder) entry(allowed, required fields) (e entry, err error) {
 		case fAction:
 			e.op, err = d.action()
 		case fCounter:
-			e.counter, err = d.counter()
+			e.counter, err = d.counter(likes.ParseSetCounter)
+		case fEventID:
+			e.event, err = d.event()
 		case 0:
 			return e, d.require(seen, required)
 		}
@@ -72,19 +75,40 @@ func (d *decoder) action() (likes.Op, error) {
 	}
 }
 
-func (d *decoder) counter() (likes.Counter, error) {
+func (d *decoder) counter(parse func(string) (likes.Counter, error)) (likes.Counter, error) {
 	name, err := d.text("a counter in quotes")
 	if err != nil {
 		return 0, err
 	}
-	c, err := likes.ParseCounter(clip(name))
+	c, err := parse(clip(name))
 	if err != nil {
 		return 0, d.fail("%w", err)
 	}
 	return c, nil
 }
 
-// like reads the body of POST and DELETE /v1/like.
+func (d *decoder) event() (likes.EventID, error) {
+	text, err := d.text("a UUID in quotes")
+	if err != nil {
+		return likes.EventID{}, err
+	}
+	e, err := likes.ParseEventID(text)
+	if err != nil {
+		return likes.EventID{}, d.fail("%w", err)
+	}
+	return e, nil
+}
+
+// tally reads the body of POST /v1/view and /v1/share.
+func (d *decoder) tally() (entry, error) {
+	e, err := d.entry(fItemID|fItemType|fUserID|fEventID, fItemID|fItemType)
+	if err != nil {
+		return e, err
+	}
+	return e, d.end()
+}
+
+// like reads the body of POST and DELETE /v1/like and /v1/save.
 func (d *decoder) like() (entry, error) {
 	e, err := d.entry(fItemID|fItemType|fUserID, fItemID|fItemType)
 	if err != nil {
@@ -118,7 +142,7 @@ func (d *decoder) counts() (body countsBody, err error) {
 			})
 		case fCounterTypes:
 			err = d.each(maxCounterTypes, func() error {
-				c, err := d.counter()
+				c, err := d.counter(likes.ParseCounter)
 				body.counters = append(body.counters, c)
 				return err
 			})
@@ -134,7 +158,7 @@ func (d *decoder) counts() (body countsBody, err error) {
 	}
 }
 
-// maxCounterTypes bounds a list that names each of two counters, perhaps twice.
+// maxCounterTypes bounds a list that names each of four counters, perhaps twice.
 const maxCounterTypes = 16
 
 // hasBody is the body of POST /v1/has_liked.
@@ -169,7 +193,7 @@ func (d *decoder) has() (body hasBody, err error) {
 			id, err = d.id()
 			body.user = likes.UserID(id)
 		case fCounter:
-			body.counter, err = d.counter()
+			body.counter, err = d.counter(likes.ParseSetCounter)
 		case 0:
 			if err := d.require(seen, fItemIDs|fItemType); err != nil {
 				return body, err

@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"time"
 
 	"likectl/pkg/auth"
 	"likectl/pkg/likes"
@@ -35,6 +36,7 @@ type call struct {
 	cache  []string // Cache-Control
 	vary   []string
 	like   string // Like-Version
+	etag   string
 	stale  bool
 }
 
@@ -76,7 +78,7 @@ func (c *call) release() {
 
 // authorise finds out who calls, where the route asks for it.
 func (c *call) authorise(a access) error {
-	if a == public {
+	if a == public || a == anyone && len(c.r.Header["Authorization"]) == 0 {
 		return nil
 	}
 	token, err := auth.Bearer(c.r.Header["Authorization"])
@@ -203,14 +205,22 @@ func (c *call) after() (likes.Clock, error) {
 // answer writes what is in c.out, or the problem.
 func (c *call) answer(ctx context.Context, err error) {
 	h := c.w.Header()
-	h["Content-Type"] = jsonType
+	mediaType := jsonType
 	if err != nil {
-		h["Content-Type"] = problemType
+		mediaType = problemType
 		c.problem(ctx, h, err)
 	}
-	values := new([3]string) // one allocation for three headers
-	values[0], values[1] = c.id, strconv.Itoa(len(c.out))
-	h["X-Request-Id"], h["Content-Length"] = values[0:1:1], values[1:2:2]
+	values := new([4]string) // one allocation for the headers of this answer alone
+	values[0] = c.id
+	h["X-Request-Id"] = values[0:1:1]
+	if c.status != http.StatusNotModified { // its body is the one that the client has
+		values[1] = strconv.Itoa(len(c.out))
+		h["Content-Type"], h["Content-Length"] = mediaType, values[1:2:2]
+	}
+	if c.etag != "" {
+		values[3] = c.etag
+		h["Etag"] = values[3:4:4]
+	}
 	if c.like != "" {
 		values[2] = c.like
 		h["Like-Version"] = values[2:3:3]
@@ -223,6 +233,9 @@ func (c *call) answer(ctx context.Context, err error) {
 		h["X-Stale-Data"] = staleData
 	}
 	c.w.WriteHeader(c.status)
+	if c.status == http.StatusNotModified {
+		return
+	}
 	if _, err := c.w.Write(c.out); err != nil {
 		c.api.cfg.Logger.Debug("answer not sent", "request_id", c.id, "route", c.route, "error", err)
 	}
@@ -237,7 +250,8 @@ func (c *call) recovered(ctx context.Context, p any) {
 	c.answer(ctx, fmt.Errorf("%w: %v\n%s", errPanic, p, debug.Stack()))
 }
 
-// log tells the operator what the client is not told.
+// log tells the operator what the client is not told: of defects every one, of
+// each other kind one a second and how many there were besides.
 func (c *call) log(ctx context.Context, row *row, err error) {
 	level := slog.LevelWarn
 	switch {
@@ -248,6 +262,13 @@ func (c *call) log(ctx context.Context, row *row, err error) {
 	case errors.Is(err, likes.ErrOverloaded), errors.Is(err, likes.ErrNotYet):
 		level = slog.LevelDebug // the metrics count them; a line each would add to the load
 	}
+	var skipped int64
+	if level == slog.LevelWarn {
+		var ok bool
+		if skipped, ok = c.api.sparse[row.index()].allow(time.Now()); !ok {
+			return
+		}
+	}
 	c.api.cfg.Logger.Log(context.WithoutCancel(ctx), level, "request failed",
-		"request_id", c.id, "route", c.route, "status", row.status, "code", row.code, "error", err)
+		"request_id", c.id, "route", c.route, "status", row.status, "code", row.code, "error", err, "not_logged_before", skipped)
 }

@@ -148,7 +148,7 @@ var badBodies = []struct{ shape, body, says string }{
 	{"counts", `{"items":[{"item_id":"1","item_id":"1","item_type":"post"}]}`, `items[0]: member "item_id" is given twice`},
 	{"counts", `{"items":[{"item_id":"1","item_type":"post"}],"items":[{"item_id":"1","item_type":"post"}]}`, `member "items" is given twice`},
 	{"counts", `{"items":[{"item_id":"1","item_type":"post"}],"counter_types":[]}`, "counter_types: empty"},
-	{"counts", `{"items":[{"item_id":"1","item_type":"post"}],"counter_types":["likes","views"]}`, `counter_types[1]: counter "views" is unknown`},
+	{"counts", `{"items":[{"item_id":"1","item_type":"post"}],"counter_types":["likes","stars"]}`, `counter_types[1]: counter "stars" is unknown`},
 	{"counts", `{"items":[{"item_id":"1","item_type":"post"}],"counter_types":"likes"}`, "counter_types: want a list"},
 	{"counts", `{"items":[` + strings.Repeat(`{"item_id":"1","item_type":"post"},`, 500) + `{"item_id":"1","item_type":"post"}]}`, "items: more than 500"},
 

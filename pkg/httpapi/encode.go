@@ -49,7 +49,7 @@ func (a *API) appendItemKey(b []byte, item likes.Item) []byte {
 	return append(strconv.AppendInt(b, int64(item.ID), 10), '"')
 }
 
-// words are what an operation on a counter is called in answers.
+// words are what an operation on a set counter is called in answers.
 type words struct{ did, had, undid, hadNot, now string }
 
 func wordsOf(c likes.Counter) words {

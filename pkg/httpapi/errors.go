@@ -87,6 +87,16 @@ func find(err error) *row {
 	return &internal
 }
 
+// index returns the row's place in the table, 0 for internal.
+func (r *row) index() int {
+	for i := range table {
+		if r == &table[i] {
+			return i
+		}
+	}
+	return 0
+}
+
 // detailOf returns what the client is told about an error.
 func (r *row) detailOf(err error) string {
 	var p *problemError
@@ -104,7 +114,7 @@ func (r *row) detailOf(err error) string {
 func (c *call) problem(ctx context.Context, h http.Header, err error) {
 	row := find(err)
 	c.log(ctx, row, err)
-	c.status, c.cache, c.vary, c.like, c.stale = row.status, noStore, nil, "", false
+	c.status, c.cache, c.vary, c.like, c.etag, c.stale = row.status, noStore, nil, "", "", false
 	if row.status == http.StatusUnauthorized {
 		challenge := `Bearer realm="likectl"`
 		if row.code != "unauthorized" { // RFC 6750, 3.1: no code without a token

@@ -16,6 +16,7 @@ const (
 	fItemIDs
 	fCounterTypes
 	fOps
+	fEventID
 )
 
 // fieldOf returns the member of that name, or 0. It does not allocate.
@@ -39,6 +40,8 @@ func fieldOf(name []byte) fields {
 		return fCounterTypes
 	case "ops":
 		return fOps
+	case "event_id":
+		return fEventID
 	default:
 		return 0
 	}
@@ -65,9 +68,11 @@ func (f fields) String() string {
 		return "counter_types"
 	case fOps:
 		return "ops"
+	case fEventID:
+		return "event_id"
 	}
 	var names []string
-	for one := fields(1); one <= fOps; one <<= 1 {
+	for one := fields(1); one <= fEventID; one <<= 1 {
 		if f&one != 0 {
 			names = append(names, one.String())
 		}

@@ -7,9 +7,9 @@ import (
 	"likectl/pkg/likes"
 )
 
-// mutate returns the handler of POST and DELETE /v1/like. A repeat is as good as
+// mutate returns the handler of POST and DELETE /v1/like and /v1/save. A repeat is as good as
 // the first time: it answers 200 and changes nothing.
-func (a *API) mutate(op likes.Op) func(context.Context, *call) error {
+func (a *API) mutate(counter likes.Counter, op likes.Op) func(context.Context, *call) error {
 	return func(ctx context.Context, c *call) error {
 		d := decoder{b: c.in, types: &a.cfg.Types}
 		e, err := d.like()
@@ -24,7 +24,7 @@ func (a *API) mutate(op likes.Op) func(context.Context, *call) error {
 		if err != nil {
 			return err
 		}
-		m := likes.Mutation{Op: op, Edge: likes.Edge{Counter: likes.Likes, Item: e.item, User: user}, After: after}
+		m := likes.Mutation{Op: op, Edge: likes.Edge{Counter: counter, Item: e.item, User: user}, After: after}
 		r := a.cfg.Service.Apply(ctx, []likes.Mutation{m})[0]
 		if r.Err != nil {
 			return r.Err

@@ -136,13 +136,29 @@ func (q *query) items(types *likes.ItemTypes) ([]likes.Item, error) {
 	return items, nil
 }
 
-// counter returns the parameter counter, likes if it was not given.
+// page returns the parameters cursor and limit.
+func (q *query) page() (likes.Cursor, int, error) {
+	limit, err := q.id("limit", false)
+	switch {
+	case err != nil || limit > likes.MaxPage:
+		return "", 0, likes.Errorf(likes.ErrInvalid, "limit: want 1 to %d", likes.MaxPage)
+	case limit == 0:
+		limit = defaultPage
+	}
+	cur, _ := q.get("cursor")
+	if len(cur) > maxCursor {
+		return "", 0, likes.Errorf(likes.ErrInvalid, "cursor: longer than %d characters", maxCursor)
+	}
+	return likes.Cursor(cur), int(limit), nil
+}
+
+// counter returns the parameter counter, a set, likes if it was not given.
 func (q *query) counter() (likes.Counter, error) {
 	s, ok := q.get("counter")
 	if !ok {
 		return likes.Likes, nil
 	}
-	c, err := likes.ParseCounter(clip([]byte(s)))
+	c, err := likes.ParseSetCounter(clip([]byte(s)))
 	if err != nil {
 		return 0, likes.Errorf(likes.ErrInvalid, "counter: %w", err)
 	}

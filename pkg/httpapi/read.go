@@ -33,7 +33,10 @@ func (a *API) count(ctx context.Context, c *call) error {
 	if err := totals.err(0); err != nil {
 		return err
 	}
-	c.cache, c.vary = shared, varyMinVersion
+	c.cache, c.vary, c.etag = shared, varyMinVersion, totals.etag(0)
+	if c.unchanged() {
+		return nil
+	}
 	b := appendID(append(c.out, `{"item_id":`...), item.ID)
 	b = append(append(b, `,"item_type":"`...), a.cfg.Types.Name(item.Type)...)
 	b = totals.append(append(b, `","counts":`...), 0)
@@ -218,36 +221,74 @@ func (a *API) likers(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	limit, err := q.id("limit", false)
-	switch {
-	case err != nil || limit > likes.MaxPage:
-		return likes.Errorf(likes.ErrInvalid, "limit: want 1 to %d", likes.MaxPage)
-	case limit == 0:
-		limit = defaultPage
-	}
-	cur, _ := q.get("cursor")
-	if len(cur) > maxCursor {
-		return likes.Errorf(likes.ErrInvalid, "cursor: longer than %d characters", maxCursor)
+	cur, limit, err := q.page()
+	if err != nil {
+		return err
 	}
 	if _, err := c.seen(); err != nil {
 		return err
 	}
-	page, next, err := a.cfg.Service.Likers(ctx, counter, item, likes.Cursor(cur), int(limit))
+	page, next, err := a.cfg.Service.Likers(ctx, counter, item, cur, limit)
 	if err != nil {
 		return err
 	}
+	c.appendPage(`{"likers":[`, page, next, func(b []byte, m likes.Member) []byte {
+		return appendID(append(b, `"user_id":`...), m.Edge.User)
+	})
+	return nil
+}
+
+// likedBy answers GET /v1/me/likes.
+func (a *API) likedBy(ctx context.Context, c *call) error {
+	q, err := parseQuery(c.r.URL.RawQuery, "user_id", "counter", "cursor", "limit")
+	if err != nil {
+		return err
+	}
+	named, err := q.id("user_id", false)
+	if err != nil {
+		return err
+	}
+	user, err := c.actor(likes.UserID(named))
+	if err != nil {
+		return err
+	}
+	counter, err := q.counter()
+	if err != nil {
+		return err
+	}
+	cur, limit, err := q.page()
+	if err != nil {
+		return err
+	}
+	if _, err := c.seen(); err != nil {
+		return err
+	}
+	page, next, err := a.cfg.Service.LikedBy(ctx, counter, user, cur, limit)
+	if err != nil {
+		return err
+	}
+	c.appendPage(`{"likes":[`, page, next, func(b []byte, m likes.Member) []byte {
+		b = appendID(append(b, `"item_id":`...), m.Edge.Item.ID)
+		b = append(append(b, `,"item_type":"`...), a.cfg.Types.Name(m.Edge.Item.Type)...)
+		return append(b, '"')
+	})
+	return nil
+}
+
+// appendPage appends a page of a listing: of each member what name appends, and
+// when its like began.
+func (c *call) appendPage(head string, page []likes.Member, next likes.Cursor, name func([]byte, likes.Member) []byte) {
 	b := c.out
-	b = append(b, `{"likers":[`...)
+	b = append(b, head...)
 	for i, m := range page {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendID(append(b, `{"user_id":`...), m.Edge.User)
+		b = name(append(b, '{'), m)
 		b = appendTime(append(b, `,"liked_at":`...), m.LikedAt)
 		b = append(b, '}')
 	}
 	c.out = append(appendString(append(b, `],"next_cursor":`...), string(next)), '}')
-	return nil
 }
 
 // appendKeyed appends n entries as members of an object that has been opened by

@@ -37,6 +37,10 @@ func (i *Import) applyAll(ctx context.Context, b *batch) error {
 		if time.Since(since) > i.config.RetryFor {
 			return fmt.Errorf("gave up after %v: %w", i.config.RetryFor, err)
 		}
+		if len(rest) == before {
+			why := err.Error()
+			i.stalled.Store(&why)
+		}
 		select {
 		case <-ctx.Done():
 			return err
@@ -57,25 +61,36 @@ func (i *Import) applyOnce(ctx context.Context, replays []likes.Mutation) ([]lik
 	}
 	var err error
 	var sum Summary
+	uncertain := false
 	rest := replays[:0]
 	for n, r := range results {
 		if r.Err != nil {
 			if err == nil || temporary(err) && !temporary(r.Err) {
-				err = fmt.Errorf("%v: %w", replays[n].Edge, r.Err)
+				err = fmt.Errorf("%s: %w", i.name(replays[n].Edge), r.Err)
 			}
+			uncertain = uncertain || errors.Is(r.Err, likes.ErrUncertain)
 			rest = append(rest, replays[n])
 			continue
 		}
 		sum.count(r.Outcome)
 	}
 	i.done.Add(sum.Applied())
+	if sum.Applied() > 0 {
+		i.stalled.Store(nil)
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.sum.Changed += sum.Changed
 	i.sum.Unchanged += sum.Unchanged
 	i.sum.Superseded += sum.Superseded
 	i.sum.Accepted += sum.Accepted
+	i.sum.Uncertain = i.sum.Uncertain || uncertain
 	return rest, err
+}
+
+// name calls an edge what the file calls it.
+func (i *Import) name(e likes.Edge) string {
+	return fmt.Sprintf("%v of %s:%d by user %d", e.Counter, i.reader.types.Name(e.Item.Type), e.Item.ID, e.User)
 }
 
 func (s *Summary) count(o likes.Outcome) {

@@ -7,7 +7,7 @@
 //	item_type  a configured name
 //	item_id    like user_id
 //	action     like (default) or unlike
-//	liked_at   RFC 3339, or whole seconds since 1970; empty: not known
+//	liked_at   RFC 3339, as Postgres prints it, or seconds since 1970; empty: not known
 //	counter    likes (default) or saves
 //
 // # Which line wins

@@ -65,6 +65,8 @@ type Summary struct {
 	// Through is the last line with which all lines so far have been applied. It
 	// is below the last line read only if applying failed.
 	Through int64
+	// Uncertain: the answers to some lines said that they may have been applied.
+	Uncertain bool
 }
 
 // Applied is the number of lines that were applied.
@@ -80,6 +82,8 @@ type Import struct {
 	config Config
 	lanes  []lane
 	done   atomic.Int64
+	// stalled is why lines are repeated, nil while some get through.
+	stalled atomic.Pointer[string]
 
 	mu     sync.Mutex // guards what follows
 	sum    Summary
@@ -111,6 +115,15 @@ func NewImport(r *Reader, apply ApplyFunc, c Config) (*Import, error) {
 // Done returns how many lines have been applied, or read in a dry run. It may be
 // called while the import runs.
 func (i *Import) Done() int64 { return i.done.Load() }
+
+// Stalled returns why nothing gets through at the moment and is tried again, or
+// "". It may be called while the import runs.
+func (i *Import) Stalled() string {
+	if why := i.stalled.Load(); why != nil {
+		return *why
+	}
+	return ""
+}
 
 // Run reads and applies until the end of the stream, and returns what it did,
 // also with an error:

@@ -251,6 +251,32 @@ func TestWhatTheStoreRefusesIsRepeated(t *testing.T) {
 	})
 }
 
+// TestStalledSaysWhyNothingGetsThrough and no longer than that is so.
+func TestStalledSaysWhyNothingGetsThrough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memory.New()
+		var work *Import
+		calls := 0
+		apply := func(ctx context.Context, ms []likes.Mutation) []likes.Result {
+			if calls++; calls == 1 {
+				require.Empty(t, work.Stalled())
+				return []likes.Result{{Err: likes.Errorf(likes.ErrUncertain, "the line is cut")}}
+			}
+			require.Contains(t, work.Stalled(), "the line is cut")
+			return s.Apply(ctx, ms)
+		}
+		r, err := OpenReader(strings.NewReader(file(1)), ReaderConfig{Types: likes.DefaultItemTypes()})
+		require.NoError(t, err)
+		work, err = NewImport(r, apply, DefaultConfig())
+		require.NoError(t, err)
+		sum, err := work.Run(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, work.Stalled())
+		require.True(t, sum.Uncertain)
+		require.Equal(t, 2, calls)
+	})
+}
+
 func TestGivingUpNamesTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.New()

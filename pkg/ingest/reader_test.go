@@ -136,12 +136,21 @@ func TestBadLinesSayWhatIsWrong(t *testing.T) {
 		{header + ",post,1,,,\n", "user_id is missing"},
 		{header + "1,Post,1,,,\n", `item_type "Post" is not a configured name`},
 		{header + "1,post,1,love,,\n", `action "love" is unknown`},
-		{header + "1,post,1,,,views\n", `counter "views" is unknown`},
+		{header + "1,post,1,,,views\n", "counter views is a tally"},
+		{header + "1,post,1,,,shares\n", "counter shares is a tally"},
+		{header + "1,post,1,,,stars\n", `counter "stars" is unknown`},
 		{header + "1,post,1,,yesterday,\n", `liked_at "yesterday" is neither`},
 		{header + "1,post,1,,2024-02-30T00:00:00Z,\n", `liked_at "2024-02-30T00:00:00Z" is neither`},
 		{header + "1,post,1,,1700000000000,\n", `liked_at "1700000000000" is after 2091; a number is seconds`},
 		{header + "1,post,1,,99999999999999999999999999,\n", "is after 2091"},
 		{header + "1,post,1,,-,\n", `liked_at "-" is neither`},
+		{header + "1,post,1,,2024-01-15 10:30:00,\n", `liked_at "2024-01-15 10:30:00" is neither`},
+		{header + "1,post,1,,1700000000.1234567,\n", `is neither`},
+		{header + "1,post,1,,1700000000.,\n", `is neither`},
+		{header + "1,post,1,,.5,\n", `is neither`},
+		{header + "1,post,1,,1700000000.-5,\n", `is neither`},
+		{header + "1,post,1,,0000-01-01T00:00:00Z,\n", `line 2: liked_at "0000-01-01T00:00:00Z" is before the year 1`},
+		{header + "1,post,1,,0001-01-01T00:00:00+05:00,\n", `liked_at "0001-01-01T00:00:00+05:00" is before the year 1`},
 		{header + "1,post\n", "line 2: it has 2 columns, the header has 6"},
 		{header + "1,post,1,,,,,\n", "it has 8 columns, the header has 6"},
 		{header + "\"1\",post\n", "it has 2 columns, the header has 6"},
@@ -216,6 +225,25 @@ func FuzzBothJSONParsersAgree(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestTheFormsOfLikedAt: what databases and spreadsheets print for one instant.
+func TestTheFormsOfLikedAt(t *testing.T) {
+	at := time.Date(2024, 1, 15, 10, 30, 0, 0, time.UTC)
+	for text, want := range map[string]time.Time{
+		"2024-01-15T10:30:00Z":             at,
+		"2024-01-15 10:30:00+00":           at,
+		"2024-01-15 10:30:00.123456+00:00": at.Add(123456 * time.Microsecond),
+		"2024-01-15 16:00:00.5+05:30":      at.Add(500 * time.Millisecond),
+		"2024-01-15 02:30:00-08":           at,
+		"1705314600":                       at,
+		"1705314600.5":                     at.Add(500 * time.Millisecond),
+		"1705314600.000001":                at.Add(time.Microsecond),
+		"-1.25":                            time.Unix(-2, 750_000_000),
+	} {
+		ms := all(t, open(t, "user_id,item_type,item_id,liked_at\n1,post,1,"+text+"\n"))
+		require.True(t, want.Equal(ms[0].LikedAt), "%s is %v", text, ms[0].LikedAt)
+	}
 }
 
 func FuzzReaderNeverGivesAnInvalidReplay(f *testing.F) {

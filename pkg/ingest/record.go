@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strconv"
@@ -97,6 +98,8 @@ func (r *record) mutation(line int64, types likes.ItemTypes) (likes.Mutation, er
 	case "", "likes":
 	case "saves":
 		m.Edge.Counter = likes.Saves
+	case "views", "shares":
+		return m, fmt.Errorf("counter %s is a tally, a sum of events without users, and cannot be imported; want likes or saves", r[counter])
 	default:
 		return m, fmt.Errorf("counter %q is unknown, want likes or saves", clip(r[counter]))
 	}
@@ -137,40 +140,73 @@ func (r *record) time(line int64, m *likes.Mutation) error {
 func parseTime(text []byte) (time.Time, error) {
 	at, err := parseSeconds(text)
 	if errors.Is(err, strconv.ErrSyntax) {
-		err = at.UnmarshalText(text)
+		if err = at.UnmarshalText(text); err != nil {
+			at, err = parsePostgres(string(clip(text)))
+		}
 	}
 	if err != nil {
-		return at, fmt.Errorf("liked_at %q is neither RFC 3339 (2026-01-31T12:00:00Z) nor whole seconds since 1970", clip(text))
+		return at, fmt.Errorf("liked_at %q is neither RFC 3339 (2026-01-31T12:00:00Z), nor what Postgres prints (2026-01-31 12:00:00+00), "+
+			"nor seconds since 1970", clip(text))
+	}
+	at = at.UTC()
+	if at.Year() < 1 {
+		return at, fmt.Errorf("liked_at %q is before the year 1", clip(text))
 	}
 	if latest := likes.MaxClock.Time(); !at.Before(latest) {
 		return at, fmt.Errorf("liked_at %q is after %s; a number is seconds since 1970, not milliseconds",
 			clip(text), latest.Format("2006"))
 	}
-	return at.UTC(), nil
+	return at, nil
+}
+
+// parsePostgres reads a timestamptz as psql and COPY print it: the offset has
+// minutes only where they are not 0. Without an offset it is no instant.
+func parsePostgres(text string) (time.Time, error) {
+	at, err := time.Parse("2006-01-02 15:04:05Z07", text)
+	if err != nil {
+		at, err = time.Parse("2006-01-02 15:04:05Z07:00", text)
+	}
+	return at, err
 }
 
 // maxSeconds keeps times inside the four-digit years that RFC 3339 can write.
 const maxSeconds = 253402300799
 
+// parseSeconds reads seconds since 1970, to the microsecond.
 func parseSeconds(text []byte) (time.Time, error) {
-	digits := text
-	if digits[0] == '-' {
-		digits = digits[1:]
-	}
-	if len(digits) == 0 {
+	const places = 6
+	digits, negative := bytes.CutPrefix(text, []byte("-"))
+	whole, fraction, point := bytes.Cut(digits, []byte("."))
+	if len(whole) == 0 || len(fraction) > places || point && len(fraction) == 0 {
 		return time.Time{}, strconv.ErrSyntax
 	}
+	n, err := parseDigits(whole)
+	if err != nil {
+		return time.Time{}, err
+	}
+	micros, err := parseDigits(fraction)
+	if err != nil {
+		return time.Time{}, err
+	}
+	for range places - len(fraction) {
+		micros *= 10
+	}
+	if negative {
+		n, micros = -min(n, 62135596800), -micros // the year 1
+	}
+	return time.Unix(n, 1000*micros), nil
+}
+
+// parseDigits reads a number without sign, and a greater one as maxSeconds.
+func parseDigits(text []byte) (int64, error) {
 	var n int64
-	for _, c := range digits {
+	for _, c := range text {
 		if c < '0' || c > '9' {
-			return time.Time{}, strconv.ErrSyntax
+			return 0, strconv.ErrSyntax
 		}
 		n = min(n*10+int64(c-'0'), maxSeconds)
 	}
-	if len(digits) < len(text) {
-		n = -min(n, 62135596800) // the year 1
-	}
-	return time.Unix(n, 0), nil
+	return n, nil
 }
 
 // clip shortens what an error message quotes.

@@ -11,12 +11,28 @@ func CheckApply(n int) error {
 	return nil
 }
 
-// CheckItems returns ErrInvalid if the number of items is not 1 to MaxRead or
-// an item is malformed.
-func CheckItems(c Counter, items []Item) error {
-	if err := checkCounter(c); err != nil {
+// CheckCounts returns ErrInvalid if there is no such counter, the number of
+// items is not 1 to MaxRead, or an item is malformed.
+func CheckCounts(c Counter, items []Item) error {
+	if !c.IsSet() && !c.IsTally() {
+		return Errorf(ErrInvalid, "there is no counter %d", int(c))
+	}
+	return checkItems(items)
+}
+
+// CheckHas returns ErrInvalid if the counter has no edges, the user id is not
+// positive, the number of items is not 1 to MaxRead, or an item is malformed.
+func CheckHas(c Counter, u UserID, items []Item) error {
+	if err := CheckSet(c); err != nil {
 		return err
 	}
+	if err := CheckUser(u); err != nil {
+		return err
+	}
+	return checkItems(items)
+}
+
+func checkItems(items []Item) error {
 	if n := len(items); n < 1 || n > MaxRead {
 		return Errorf(ErrInvalid, "%d items in one call, want 1 to %d", n, MaxRead)
 	}
@@ -39,7 +55,7 @@ func CheckUser(u UserID) error {
 // CheckPage returns ErrInvalid if the counter keeps no edges or the limit is
 // not 1 to MaxPage.
 func CheckPage(c Counter, limit int) error {
-	if err := checkCounter(c); err != nil {
+	if err := CheckSet(c); err != nil {
 		return err
 	}
 	if limit < 1 || limit > MaxPage {
@@ -48,9 +64,14 @@ func CheckPage(c Counter, limit int) error {
 	return nil
 }
 
-func checkCounter(c Counter) error {
-	if c != Likes && c != Saves {
-		return Errorf(ErrInvalid, "counter %d is not a set counter", c)
+// CheckSet returns ErrInvalid unless the counter is derived from edges.
+func CheckSet(c Counter) error {
+	switch {
+	case c.IsSet():
+		return nil
+	case c.IsTally():
+		return Errorf(ErrInvalid, "%v is not a set counter but a tally: a sum of events, without users or edges; want likes or saves", c)
+	default:
+		return Errorf(ErrInvalid, "counter %d is not a set counter: there is none of that number", int(c))
 	}
-	return nil
 }

@@ -22,6 +22,10 @@ const (
 	// leaves 2^40 microseconds above it, so that an issued operation can always
 	// be later than a stored one without overflowing 63 bits.
 	MaxClock Clock = (1<<51 - 1<<40) << instanceBits
+
+	// maxAfter is the greatest clock that a version token may carry. Half of the
+	// room above MaxClock is for the operations issued over a replayed one.
+	maxAfter = MaxClock + 1<<39<<instanceBits
 )
 
 // clockEpoch is the microsecond that clocks count from.

@@ -52,7 +52,8 @@ type Contract struct {
 	// ExactChanged: of concurrent equal operations exactly one is Changed.
 	ExactChanged bool
 	// CountEqualsEdges: in every consistent snapshot the count equals the
-	// number of liked edges, not only once traffic has stopped.
+	// number of liked edges, not only once traffic has stopped. (Tallies have
+	// no edges; their counts are never derived again.)
 	CountEqualsEdges bool
 	// Losses says for each backend what its loss costs.
 	Losses []Loss

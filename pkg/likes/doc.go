@@ -6,6 +6,7 @@
 // one counter. It is stored as a [Register]: liked or not, with the [Clock] of
 // the operation that said so, and an unlike keeps the register as a tombstone.
 // A [Count] is the number of liked edges of an item; it changes only when an
-// edge changed. A [Service] is one tier's way of keeping both, and its
+// edge changed. (The exception are tallies, such as views: sums of events that
+// have no edges and are counted by their [EventID].) A [Service] is one tier's way of keeping both, and its
 // [Contract] says how exact and how durable each answer is.
 package likes

@@ -21,22 +21,39 @@ type Item struct {
 	ID   ItemID
 }
 
-// Counter says which relation an edge belongs to. Counters of sets are derived
-// from edges; 2 (views) and 3 (shares) are reserved for tallies, sums of adds
-// that have no edges.
+// Counter says what is counted of an item. There are two kinds. A set counter is
+// the number of users who are in a relation to the item: it is derived from
+// edges. A tally is a sum of events: it has no edges and cannot be recounted.
 type Counter int16
 
-// The set counters. The numbers are stored and never change their meaning.
+// The counters. The numbers are stored and never change their meaning.
 const (
+	// Likes and Saves are sets.
 	Likes Counter = 1
 	Saves Counter = 4
+	// Views and Shares are tallies.
+	Views  Counter = 2
+	Shares Counter = 3
 )
+
+// SetCounters returns the counters that are derived from edges, in order.
+func SetCounters() []Counter { return []Counter{Likes, Saves} }
+
+// IsSet reports whether the counter is derived from edges.
+func (c Counter) IsSet() bool { return c == Likes || c == Saves }
+
+// IsTally reports whether the counter is a sum of events.
+func (c Counter) IsTally() bool { return c == Views || c == Shares }
 
 // String returns the counter's name on the wire.
 func (c Counter) String() string {
 	switch c {
 	case Likes:
 		return "likes"
+	case Views:
+		return "views"
+	case Shares:
+		return "shares"
 	case Saves:
 		return "saves"
 	default:
@@ -46,12 +63,22 @@ func (c Counter) String() string {
 
 // ParseCounter returns the counter of that name, or ErrInvalid.
 func ParseCounter(name string) (Counter, error) {
-	for _, c := range []Counter{Likes, Saves} {
+	for _, c := range []Counter{Likes, Views, Shares, Saves} {
 		if c.String() == name {
 			return c, nil
 		}
 	}
-	return 0, Errorf(ErrInvalid, "counter %q is unknown, want likes or saves", name)
+	return 0, Errorf(ErrInvalid, "counter %q is unknown, want likes, saves, views or shares", clip(name))
+}
+
+// ParseSetCounter returns the set counter of that name, or ErrInvalid.
+func ParseSetCounter(name string) (Counter, error) {
+	switch c, err := ParseCounter(name); {
+	case err != nil:
+		return 0, Errorf(ErrInvalid, "counter %q is unknown, want likes or saves", clip(name))
+	default:
+		return c, CheckSet(c)
+	}
 }
 
 // Edge is one user's relation to one item: the key of a [Register].
@@ -92,7 +119,7 @@ func order(less bool) int {
 
 // Validate returns ErrInvalid that names the first part out of range.
 func (e Edge) Validate() error {
-	if err := checkCounter(e.Counter); err != nil {
+	if err := CheckSet(e.Counter); err != nil {
 		return err
 	}
 	if err := CheckUser(e.User); err != nil {
@@ -140,12 +167,16 @@ func ParseID[T ~string | ~[]byte](s T) (int64, error) {
 }
 
 func errID[T ~string | ~[]byte](s T) error {
+	return Errorf(ErrInvalid, "%q is not an id: want 1 to 9223372036854775807 in plain digits", clip(s))
+}
+
+// clip bounds what an error quotes of the input.
+func clip[T ~string | ~[]byte](s T) string {
 	const shown = 40
-	text := string(s)
-	if len(text) > shown {
-		text = text[:shown] + "…"
+	if len(s) > shown {
+		return string(s[:shown]) + "…"
 	}
-	return Errorf(ErrInvalid, "%q is not an id: want 1 to 9223372036854775807 in plain digits", text)
+	return string(s)
 }
 
 // ItemTypes maps item type names to their stored numbers and back. The zero

@@ -97,6 +97,15 @@ func TestClockHasTheMicrosecondAndTheInstance(t *testing.T) {
 func TestAboveMaxClockThereIsRoomForIssuedOperations(t *testing.T) {
 	require.Equal(t, 2091, likes.MaxClock.Time().Year())
 	require.Greater(t, math.MaxInt64-int64(likes.MaxClock), int64(1)<<51)
+	old := likes.Register{Liked: true, Clock: likes.MaxClock} // as a replay leaves it
+	for range 3 {
+		issued, _ := old.Issue(!old.Liked, 1, time.Now())
+		m := likes.Mutation{Op: likes.Set, Edge: likes.Edge{Counter: likes.Likes, Item: likes.Item{Type: 1, ID: 1}, User: 1}, After: issued.Clock}
+		require.NoError(t, m.Validate(), "the token of an issued operation is good for the next one")
+		old = issued
+	}
+	m := likes.Mutation{Op: likes.Set, Edge: likes.Edge{Counter: likes.Likes, Item: likes.Item{Type: 1, ID: 1}, User: 1}, After: math.MaxInt64}
+	require.ErrorIs(t, m.Validate(), likes.ErrInvalid)
 }
 
 func drawRegister(t *rapid.T, name string) likes.Register {
@@ -174,7 +183,9 @@ func TestMalformedMutationsAreInvalid(t *testing.T) {
 	require.NoError(t, good.Validate())
 	for name, spoil := range map[string]func(*likes.Mutation){
 		"op":        func(m *likes.Mutation) { m.Op = 9 },
-		"counter":   func(m *likes.Mutation) { m.Edge.Counter = 2 },
+		"counter":   func(m *likes.Mutation) { m.Edge.Counter = 5 },
+		"tally":     func(m *likes.Mutation) { m.Edge.Counter = likes.Views },
+		"event id":  func(m *likes.Mutation) { m.Event = likes.EventID{1} },
 		"user_id":   func(m *likes.Mutation) { m.Edge.User = 0 },
 		"item_id":   func(m *likes.Mutation) { m.Edge.Item.ID = -1 },
 		"item_type": func(m *likes.Mutation) { m.Edge.Item.Type = 0 },
@@ -195,12 +206,18 @@ func TestSizesOfCalls(t *testing.T) {
 	for i := range items {
 		items[i] = likes.Item{Type: 1, ID: 1}
 	}
-	require.NoError(t, likes.CheckItems(likes.Likes, items[:likes.MaxRead]))
-	require.ErrorIs(t, likes.CheckItems(likes.Likes, items), likes.ErrInvalid)
-	require.ErrorIs(t, likes.CheckItems(likes.Likes, nil), likes.ErrInvalid)
-	require.ErrorIs(t, likes.CheckItems(2, items[:1]), likes.ErrInvalid)
+	require.NoError(t, likes.CheckCounts(likes.Likes, items[:likes.MaxRead]))
+	require.NoError(t, likes.CheckCounts(likes.Views, items[:1]))
+	require.NoError(t, likes.CheckHas(likes.Saves, 1, items[:likes.MaxRead]))
+	require.ErrorIs(t, likes.CheckCounts(likes.Likes, items), likes.ErrInvalid)
+	require.ErrorIs(t, likes.CheckCounts(likes.Likes, nil), likes.ErrInvalid)
+	require.ErrorIs(t, likes.CheckCounts(5, items[:1]), likes.ErrInvalid)
+	require.ErrorIs(t, likes.CheckHas(likes.Likes, 1, items), likes.ErrInvalid)
+	require.ErrorIs(t, likes.CheckHas(likes.Views, 1, items[:1]), likes.ErrInvalid)
+	require.ErrorIs(t, likes.CheckHas(likes.Likes, 0, items[:1]), likes.ErrInvalid)
 	items[7].ID = 0
-	require.ErrorContains(t, likes.CheckItems(likes.Likes, items[:9]), "items[7]")
+	require.ErrorContains(t, likes.CheckCounts(likes.Likes, items[:9]), "items[7]")
+	require.ErrorContains(t, likes.CheckHas(likes.Likes, 1, items[:9]), "items[7]")
 	require.NoError(t, likes.CheckApply(likes.MaxApply))
 	require.ErrorIs(t, likes.CheckApply(likes.MaxApply+1), likes.ErrInvalid)
 	require.ErrorIs(t, likes.CheckApply(0), likes.ErrInvalid)
@@ -239,9 +256,20 @@ func TestNamesOfValues(t *testing.T) {
 	c, err := likes.ParseCounter("saves")
 	require.NoError(t, err)
 	require.Equal(t, likes.Saves, c)
-	_, err = likes.ParseCounter("views")
-	require.ErrorIs(t, err, likes.ErrInvalid)
+	for _, tally := range []likes.Counter{likes.Views, likes.Shares} {
+		c, err = likes.ParseCounter(tally.String())
+		require.NoError(t, err)
+		require.Equal(t, tally, c)
+		_, err = likes.ParseSetCounter(tally.String())
+		require.ErrorIs(t, err, likes.ErrInvalid)
+		require.ErrorContains(t, err, "tally")
+	}
+	for _, name := range []string{"", "like", "Likes", "counter 5"} {
+		_, err = likes.ParseCounter(name)
+		require.ErrorIs(t, err, likes.ErrInvalid)
+	}
 	require.Equal(t, "unlike", likes.Clear.String())
+	require.Equal(t, "add", likes.Add.String())
 	require.Equal(t, "superseded", likes.Superseded.String())
 	require.Equal(t, "cache", likes.FromCache.String())
 	require.Equal(t, "committed", likes.AckCommitted.String())

@@ -41,8 +41,9 @@ func (s Source) String() string {
 	}
 }
 
-// Count is the number of liked edges of one item. If Err is set nothing else
-// is: an item whose store failed has no count, it does not have 0 likes.
+// Count is the number of liked edges of one item, or the number of events of a
+// tally. If Err is set nothing else is: an item whose store failed has no count,
+// it does not have 0 likes.
 type Count struct {
 	N       int64
 	Version CountVersion
@@ -98,12 +99,20 @@ type Service interface {
 	// user changes nothing. Replays take effect if newer. Outcome Changed is
 	// given to exactly one of any number of concurrent equal operations on an
 	// edge where the contract says that it is exact.
+	//
+	// Adds to tallies are kept apart from edges by what they are counted by:
+	// an event counts once for its tally and item, however often, from whom and
+	// as whatever kind (issued or replayed) it is added. Of any number of equal
+	// ones, concurrent ones included, exactly one is Changed. An event is
+	// remembered for as long as the service is configured to, and forgetting it
+	// never changes a count; whoever repeats one later counts it again.
 	Apply(ctx context.Context, ms []Mutation) []Result
 
 	// Counts returns the count of each item; an item that nobody ever liked
 	// has 0. Duplicates are fine. A count is at least as new as every version
 	// in seen that names an edge of its item, or it carries ErrNotYet; versions
-	// of other items are ignored.
+	// of other items are ignored. Tallies have counts too; the methods below ask
+	// for edges, and for a tally they are ErrInvalid.
 	Counts(ctx context.Context, c Counter, items []Item, seen []Version) []Count
 
 	// Has returns whether the user likes each item, with the same rules as

@@ -1,6 +1,7 @@
-// Package memory keeps edges in a map under one mutex: the plainest [likes.Service]
-// there can be, and so the oracle that the suites compare every tier with. It is
-// not for serving: all is lost with the process, and listings sort on every page.
+// Package memory keeps edges and events in maps under one mutex: the plainest
+// [likes.Service] there can be, and so the oracle that the suites compare every
+// tier with. It is not for serving: all is lost with the process, and listings
+// sort on every page.
 package memory
 
 import (
@@ -21,14 +22,26 @@ const epoch likes.Epoch = 1
 type Service struct {
 	mu     sync.Mutex
 	edges  map[likes.Edge]likes.Register
+	events map[event]struct{}
 	counts map[likes.Edge]likes.Count // by counter and item; the user is 0
+}
+
+// event is what an Add is counted by.
+type event struct {
+	counter likes.Counter
+	item    likes.Item
+	id      likes.EventID
 }
 
 var _ likes.Service = (*Service)(nil)
 
 // New returns an empty service.
 func New() *Service {
-	return &Service{edges: make(map[likes.Edge]likes.Register), counts: make(map[likes.Edge]likes.Count)}
+	return &Service{
+		edges:  make(map[likes.Edge]likes.Register),
+		events: make(map[event]struct{}),
+		counts: make(map[likes.Edge]likes.Count),
+	}
 }
 
 // Apply implements [likes.Service].
@@ -42,12 +55,39 @@ func (s *Service) Apply(_ context.Context, ms []likes.Mutation) []likes.Result {
 			out[i].Err = err
 			continue
 		}
-		out[i] = s.apply(m)
+		if m.Op == likes.Add {
+			out[i] = s.add(m)
+		} else {
+			out[i] = s.apply(m)
+		}
 	}
 	return out
 }
 
-// apply does one valid mutation under the lock.
+// add does one valid Add under the lock. No event is ever forgotten.
+func (s *Service) add(m likes.Mutation) likes.Result {
+	r := likes.Result{Outcome: likes.Unchanged, Version: likes.Version{Edge: m.Edge, Epoch: epoch}}
+	key, of := likes.Edge{Counter: m.Edge.Counter, Item: m.Edge.Item}, event{m.Edge.Counter, m.Edge.Item, m.Event}
+	if _, ok := s.events[of]; !ok {
+		s.events[of] = struct{}{}
+		s.step(key, 1)
+		r.Outcome = likes.Changed
+	}
+	if m.Fixed == 0 {
+		r.Count = s.count(key)
+	}
+	return r
+}
+
+// step moves a count.
+func (s *Service) step(key likes.Edge, by int64) {
+	c := s.counts[key]
+	c.N += by
+	c.Version = likes.CountVersion{Epoch: epoch, N: c.Version.N + 1}
+	s.counts[key] = c
+}
+
+// apply does one valid mutation of an edge under the lock.
 func (s *Service) apply(m likes.Mutation) likes.Result {
 	was, liked, fresh := s.edges[m.Edge], m.Op == likes.Set, true
 	var now likes.Register
@@ -59,13 +99,11 @@ func (s *Service) apply(m likes.Mutation) likes.Result {
 	}
 	s.edges[m.Edge] = now
 	key := likes.Edge{Counter: m.Edge.Counter, Item: m.Edge.Item}
-	if now.Liked != was.Liked {
-		c := s.counts[key]
-		if c.N--; now.Liked {
-			c.N += 2
-		}
-		c.Version = likes.CountVersion{Epoch: epoch, N: c.Version.N + 1}
-		s.counts[key] = c
+	switch {
+	case now.Liked && !was.Liked:
+		s.step(key, 1)
+	case was.Liked && !now.Liked:
+		s.step(key, -1)
 	}
 	r := likes.Result{Outcome: likes.Unchanged, Version: likes.Version{Edge: m.Edge, Epoch: epoch, Clock: now.Clock}}
 	switch {
@@ -83,7 +121,7 @@ func (s *Service) apply(m likes.Mutation) likes.Result {
 // Counts implements [likes.Service].
 func (s *Service) Counts(_ context.Context, c likes.Counter, items []likes.Item, seen []likes.Version) []likes.Count {
 	out := make([]likes.Count, len(items))
-	err := likes.CheckItems(c, items)
+	err := likes.CheckCounts(c, items)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, item := range items {
@@ -105,7 +143,7 @@ func (s *Service) count(key likes.Edge) likes.Count {
 // Has implements [likes.Service].
 func (s *Service) Has(_ context.Context, c likes.Counter, user likes.UserID, items []likes.Item, seen []likes.Version) []likes.Membership {
 	out := make([]likes.Membership, len(items))
-	err := cmp.Or(likes.CheckUser(user), likes.CheckItems(c, items))
+	err := likes.CheckHas(c, user, items)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, item := range items {

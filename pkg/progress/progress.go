@@ -26,6 +26,8 @@ type Sample struct {
 	// Total is what Done will be at the end, as well as it is known by now; 0 if
 	// it is not.
 	Total int64
+	// Stalled is why the work stands still and is tried again; "" while it goes on.
+	Stalled string
 }
 
 // Reporter reports until it is stopped.
@@ -61,7 +63,7 @@ func (r *Reporter) Stop() {
 	<-r.done
 }
 
-// IsTerminal says whether what is written there is seen by a person at once.
+// IsTerminal says whether people see what is written to out at once.
 func IsTerminal(out io.Writer) bool {
 	f, ok := out.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
@@ -97,6 +99,9 @@ const clearLine = "\r\x1b[K"
 
 // text says how far the work is. The time left supposes the rate so far.
 func (r *Reporter) text(s Sample) string {
+	if s.Stalled != "" {
+		return fmt.Sprintf("%d %s; nothing gets through, trying again: %s", s.Done, r.unit, s.Stalled)
+	}
 	rate := float64(s.Done) / time.Since(r.began).Seconds()
 	text := fmt.Sprintf("%d %s, %.0f/s", s.Done, r.unit, rate)
 	if s.Total <= 0 {

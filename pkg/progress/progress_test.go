@@ -55,6 +55,16 @@ func TestLinesTellRateShareAndTimeLeft(t *testing.T) {
 	})
 }
 
+func TestStalledWorkHasNoTimeLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out screen
+		r := start(&out, "lines", func() Sample { return Sample{Done: 7, Total: 9, Stalled: "no route to host"} }, false)
+		time.Sleep(3 * time.Second)
+		r.Stop()
+		require.Equal(t, "7 lines; nothing gets through, trying again: no route to host\n", out.text.String())
+	})
+}
+
 func TestLinesWithoutATotal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out screen
@@ -74,7 +84,7 @@ func TestTheBarIsDrawnOnOneLineAndTakenOff(t *testing.T) {
 		t.Run(want, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var out screen
-				r := start(&out, "lines", func() Sample { return Sample{200, total} }, true)
+				r := start(&out, "lines", func() Sample { return Sample{Done: 200, Total: total} }, true)
 				time.Sleep(patience + barEvery/2)
 				r.Stop()
 				require.Equal(t, clearLine+want+clearLine, out.text.String())

@@ -172,7 +172,7 @@ func testOnlyTheNamedCountersAreTouched(t *testing.T, d db) {
 	d.damage(t, damages()[0], 2)
 	found, sum := run(t, d, reconcile.Config{Keys: []store.Key{key(2), key(3), key(77)}})
 	require.Equal(t, []reconcile.Found{{Drift: store.Drift{Key: key(2), Stored: 10, Edges: 3}, Repaired: true}}, found)
-	require.EqualValues(t, 3, sum.Checked)
+	require.EqualValues(t, 2, sum.Checked, "of item 77 there is nothing to compare")
 	found, _ = run(t, d, reconcile.Config{DryRun: true})
 	require.Len(t, found, 1)
 	require.Equal(t, key(1), found[0].Key)

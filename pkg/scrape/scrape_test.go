@@ -46,7 +46,7 @@ func TestViewBetweenTwoReadings(t *testing.T) {
 	at.Store(m)
 	c := server(t, &at)
 	m.Request("POST /v1/like", 200, time.Second) // before the first reading: not in the view
-	m.Flushed(false, 500, time.Second, nil)
+	m.Flushed("write", 500, time.Second, nil)
 	old := read(t, c)
 
 	for range 98 {
@@ -56,9 +56,9 @@ func TestViewBetweenTwoReadings(t *testing.T) {
 	m.Request("POST /v1/likes:batch", 400, 40*time.Millisecond)
 	m.Request("GET /v1/count", 200, 700*time.Microsecond)
 	m.Request("POST /v1/has_liked", 200, 700*time.Microsecond)
-	m.Flushed(false, 60, 4*time.Millisecond, nil)
-	m.Flushed(false, 20, 4*time.Millisecond, likes.Errorf(likes.ErrUncertain, "lost"))
-	m.Flushed(true, 100, 4*time.Millisecond, nil)
+	m.Flushed("write", 60, 4*time.Millisecond, nil)
+	m.Flushed("write", 20, 4*time.Millisecond, likes.Errorf(likes.ErrUncertain, "lost"))
+	m.Flushed("replay", 100, 4*time.Millisecond, nil)
 	now := read(t, c)
 	now.at = old.at.Add(2 * time.Second)
 
@@ -99,13 +99,13 @@ func TestAServerThatWasStartedAnewHasNoNegativeRates(t *testing.T) {
 	c := server(t, &at)
 	for range 100 {
 		m.Request("POST /v1/like", 200, time.Millisecond)
-		m.Flushed(false, 10, time.Millisecond, likes.Errorf(likes.ErrUnavailable, "away"))
+		m.Flushed("write", 10, time.Millisecond, likes.Errorf(likes.ErrUnavailable, "away"))
 	}
 	old := read(t, c)
 	m = newMetrics(0)
 	at.Store(m)
 	m.Request("POST /v1/like", 200, time.Millisecond)
-	m.Flushed(false, 10, time.Millisecond, likes.Errorf(likes.ErrUnavailable, "away"))
+	m.Flushed("write", 10, time.Millisecond, likes.Errorf(likes.ErrUnavailable, "away"))
 	now := read(t, c)
 	now.at = old.at.Add(time.Second)
 	v := Between(old, now)

@@ -62,7 +62,7 @@ func Between(old, now *Reading) View {
 	v.Reads, v.ReadLatency = rate(reads.count), latency(reads)
 	v.Errors = rate(delta(requests, func(l labels) bool { return strings.HasPrefix(l["status"], "5") }).count)
 	v.Refused = rate(delta(requests, func(l labels) bool { return strings.HasPrefix(l["status"], "4") }).count)
-	v.Likes = rate(delta(operations, func(l labels) bool { return l["kind"] == "issue" }).sum)
+	v.Likes = rate(delta(operations, func(l labels) bool { return l["kind"] == "write" }).sum)
 	v.Replays = rate(delta(operations, func(l labels) bool { return l["kind"] == "replay" }).sum)
 	all := func(labels) bool { return true }
 	batches := delta(operations, all)

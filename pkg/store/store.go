@@ -142,6 +142,11 @@ type Key struct {
 	Item    likes.Item
 }
 
+// Compare orders keys by counter, item type and item.
+func (k Key) Compare(o Key) int {
+	return likes.Edge{Counter: k.Counter, Item: k.Item}.Compare(likes.Edge{Counter: o.Counter, Item: o.Item})
+}
+
 // Drift is a counter that does not equal its edges.
 type Drift struct {
 	Key
@@ -161,6 +166,16 @@ type Audit struct {
 	Next Key
 }
 
+// CheckAudit returns ErrInvalid if a key names a counter without edges.
+func CheckAudit(keys ...Key) error {
+	for i, k := range keys {
+		if err := likes.CheckSet(k.Counter); err != nil {
+			return likes.Errorf(likes.ErrInvalid, "keys[%d]: %w", i, err)
+		}
+	}
+	return nil
+}
+
 // Auditor compares counters with the edges they are derived from and repairs
 // them under live writes.
 //
@@ -168,10 +183,14 @@ type Audit struct {
 // the drift (edges minus stored) is the same no matter how many writers run.
 // Hence a repair measures the drift in one snapshot and adds it: it needs
 // neither a lock on the counter nor a quiet moment, and never undoes a like.
+//
+// Tallies have no edges to be compared with. Walks pass them by, and a key that
+// names one is ErrInvalid.
 type Auditor interface {
 	// Audit compares up to limit counters after a key, in key order.
 	Audit(ctx context.Context, after Key, limit int) (Audit, error)
-	// AuditItem compares the given counters only.
+	// AuditItem compares the given counters only. Those that have neither a row
+	// nor a like are not compared, and not in Checked.
 	AuditItem(ctx context.Context, keys []Key) (Audit, error)
 	// Repair measures the key's drift again and adds it to the counter; the
 	// returned Drift is what it measured. Concurrent repairs of one key take

@@ -27,7 +27,8 @@ type Metrics struct {
 	flushes  *prometheus.HistogramVec
 	batches  *prometheus.HistogramVec
 	failed   *prometheus.CounterVec
-	replayed map[bool]string
+	events   prometheus.Counter
+	keys     *prometheus.CounterVec
 }
 
 // New returns the instruments on a registry of their own.
@@ -47,11 +48,16 @@ func New() *Metrics {
 		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "likectl_commit_failures_total", Help: "Transactions that failed: nothing applied, or uncertain.",
 		}, []string{"kind", "reason"}),
-		replayed: map[bool]string{false: "issue", true: "replay"},
+		events: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "likectl_events_forgotten_total", Help: "Events of tallies forgotten after their retention.",
+		}),
+		keys: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "likectl_auth_key_reads_total", Help: "Readings of the sources of token keys, by entry of auth.keys.",
+		}, []string{"source", "result"}),
 	}
-	m.registry.MustRegister(m.requests, m.flushes, m.batches, m.failed,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	for _, kind := range m.replayed { // so that the first failure is an increase
+	m.registry.MustRegister(m.requests, m.flushes, m.batches, m.failed, m.events, m.keys,
+		buildInfo(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	for _, kind := range []string{"write", "replay", "add", "forget"} { // so that the first failure is an increase
 		for _, reason := range []string{"unavailable", "uncertain", "other"} {
 			m.failed.WithLabelValues(kind, reason)
 		}
@@ -64,11 +70,21 @@ func (m *Metrics) Request(route string, status int, took time.Duration) {
 	m.requests.WithLabelValues(route, strconv.Itoa(status)).Observe(took.Seconds())
 }
 
-// Flushed records a transaction of n mutations.
-func (m *Metrics) Flushed(replay bool, n int, took time.Duration, err error) {
-	kind := m.replayed[replay]
+// Flushed records a transaction of n mutations: issued operations, replays, or
+// adds to tallies.
+func (m *Metrics) Flushed(kind string, n int, took time.Duration, err error) {
 	m.flushes.WithLabelValues(kind).Observe(took.Seconds())
 	m.batches.WithLabelValues(kind).Observe(float64(n))
+	m.fail(kind, err)
+}
+
+// Forgot records a step that forgot n events of tallies.
+func (m *Metrics) Forgot(n int, _ time.Duration, err error) {
+	m.events.Add(float64(n))
+	m.fail("forget", err)
+}
+
+func (m *Metrics) fail(kind string, err error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, likes.ErrUnavailable):
@@ -78,6 +94,15 @@ func (m *Metrics) Flushed(replay bool, n int, took time.Duration, err error) {
 	default:
 		m.failed.WithLabelValues(kind, "other").Inc()
 	}
+}
+
+// KeysRead records a reading of a source of token keys, an entry of auth.keys.
+func (m *Metrics) KeysRead(source string, err error) {
+	result := "ok"
+	if err != nil {
+		result = "failed"
+	}
+	m.keys.WithLabelValues(source, result).Inc()
 }
 
 // Gauge registers a value that is read when it is scraped.

@@ -1,6 +1,7 @@
 package telemetry_test
 
 import (
+	"errors"
 	"net/http/httptest"
 	"testing"
 	"time"
@@ -15,8 +16,12 @@ import (
 func TestScrapeShowsWhatHappened(t *testing.T) {
 	m := telemetry.New()
 	m.Request("POST /v1/like", 200, 49*time.Millisecond)
-	m.Flushed(false, 64, time.Millisecond, nil)
-	m.Flushed(false, 1, time.Second, likes.Errorf(likes.ErrUncertain, "lost the connection"))
+	m.Flushed("write", 64, time.Millisecond, nil)
+	m.Flushed("write", 1, time.Second, likes.Errorf(likes.ErrUncertain, "lost the connection"))
+	m.Forgot(12, time.Second, nil)
+	m.Forgot(0, time.Second, likes.Errorf(likes.ErrUnavailable, "away"))
+	m.KeysRead("auth.keys[0]", nil)
+	m.KeysRead("auth.keys[1]", errors.New("no answer"))
 	m.Gauge("likectl_queued_operations", "Operations that wait for a transaction.", func() float64 { return 7 })
 	rec := httptest.NewRecorder()
 	m.Handler().ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
@@ -24,10 +29,15 @@ func TestScrapeShowsWhatHappened(t *testing.T) {
 	for _, line := range []string{
 		`likectl_http_request_duration_seconds_bucket{route="POST /v1/like",status="200",le="0.05"} 1`,
 		`likectl_http_request_duration_seconds_bucket{route="POST /v1/like",status="200",le="0.03"} 0`,
-		`likectl_commit_operations_bucket{kind="issue",le="64"} 2`,
-		`likectl_commit_failures_total{kind="issue",reason="uncertain"} 1`,
+		`likectl_commit_operations_bucket{kind="write",le="64"} 2`,
+		`likectl_commit_failures_total{kind="write",reason="uncertain"} 1`,
 		`likectl_commit_failures_total{kind="replay",reason="unavailable"} 0`,
+		`likectl_commit_failures_total{kind="forget",reason="unavailable"} 1`,
+		`likectl_events_forgotten_total 12`,
+		`likectl_auth_key_reads_total{result="ok",source="auth.keys[0]"} 1`,
+		`likectl_auth_key_reads_total{result="failed",source="auth.keys[1]"} 1`,
 		`likectl_queued_operations 7`,
+		`likectl_build_info{go="go1.`,
 	} {
 		require.Contains(t, text, line)
 	}

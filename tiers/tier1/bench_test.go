@@ -12,7 +12,6 @@ import (
 	"likectl/pkg/batch"
 	"likectl/pkg/clock"
 	"likectl/pkg/likes"
-	"likectl/pkg/store"
 	"likectl/pkg/store/postgres"
 	"likectl/pkg/store/sqlite"
 	containers "likectl/testcontainers"
@@ -39,11 +38,11 @@ func BenchmarkApply(b *testing.B) {
 	})
 }
 
-func benchApply(b *testing.B, edges store.Edges, engine tiers.Engine) {
+func benchApply(b *testing.B, edges tier1.Store, engine tiers.Engine) {
 	var transactions, operations atomic.Int64
 	lane := batch.Config{Lanes: 2, MaxBatch: 512, MaxQueue: 1 << 16, FlushTimeout: time.Minute}
-	s, err := tier1.Start(edges, clock.New(1), tiers.Contract(engine), tier1.Config{Issue: lane, Replay: lane}, tier1.Hooks{
-		Flushed: func(_ bool, n int, _ time.Duration, _ error) { transactions.Add(1); operations.Add(int64(n)) },
+	s, err := tier1.Start(edges, clock.New(1), tiers.Contract(engine), tier1.Config{Issue: lane, Replay: lane, Tally: lane, Retention: time.Hour}, tier1.Hooks{
+		Flushed: func(_ string, n int, _ time.Duration, _ error) { transactions.Add(1); operations.Add(int64(n)) },
 	})
 	require.NoError(b, err)
 	defer func() { require.NoError(b, s.Close(b.Context())) }()

@@ -19,13 +19,25 @@
 // batchers of their own: their rules differ (pkg/likes, Register), and a bulk
 // import must not stand in the queue of people.
 //
+// Adds to tallies (views, shares) have the third batcher:
+//
+//	Apply ─ check ─ lane by item ─ batch ─ fold per event ─ one transaction ─ answers
+//
+// An event is a row of its own, keyed by tally, item and event id, inserted where
+// it is not there yet; the counter moves by what was inserted. A paced worker
+// forgets rows older than the retention (events.retention), which must be longer
+// than anybody repeats an event. Counts stay.
+//
 // # Invariants
 //
 //	I1 An answer without an error was committed and flushed before.
 //	I2 An edge has one row, so a user counts at most once.
 //	I3 In every snapshot the counter equals the number of liked edges: both
 //	   change in one transaction, by what the locked row was and became.
+//	   Of a tally, the counter is the number of events ever inserted: an event
+//	   has one row while it is remembered, so it counts at most once.
 //	I4 A count read is the truth at an instant between the read's start and end.
+//	I5 A read that begins after an answer includes it, on every instance.
 //	I6 The last acknowledged operation on an edge is its state: an issued
 //	   operation's clock is raised above the stored one by the row itself.
 //

@@ -16,12 +16,12 @@ import (
 func (s *Service) Counts(ctx context.Context, c likes.Counter, items []likes.Item, _ []likes.Version) []likes.Count {
 	out := make([]likes.Count, len(items))
 	rows := make([]store.CountRow, len(items))
-	err := likes.CheckItems(c, items)
+	err := likes.CheckCounts(c, items)
 	// The snapshot is taken after this instant, so "the count was this as of
 	// then or later" is true.
 	asOf := s.clock.Time()
 	if err == nil {
-		err = s.edges.Counts(ctx, c, items, rows)
+		err = s.store.Counts(ctx, c, items, rows)
 	}
 	for i := range out {
 		if err != nil {
@@ -37,12 +37,9 @@ func (s *Service) Counts(ctx context.Context, c likes.Counter, items []likes.Ite
 func (s *Service) Has(ctx context.Context, c likes.Counter, user likes.UserID, items []likes.Item, _ []likes.Version) []likes.Membership {
 	out := make([]likes.Membership, len(items))
 	rows := make([]likes.Register, len(items))
-	err := likes.CheckItems(c, items)
+	err := likes.CheckHas(c, user, items)
 	if err == nil {
-		err = likes.CheckUser(user)
-	}
-	if err == nil {
-		err = s.edges.Registers(ctx, c, user, items, rows)
+		err = s.store.Registers(ctx, c, user, items, rows)
 	}
 	for i, r := range rows {
 		switch {
@@ -69,7 +66,7 @@ func (s *Service) Likers(ctx context.Context, c likes.Counter, item likes.Item, 
 	if err != nil {
 		return nil, "", err
 	}
-	page, err := s.edges.Likers(ctx, c, item, after, limit)
+	page, err := s.store.Likers(ctx, c, item, after, limit)
 	if err != nil || len(page) < limit {
 		return page, "", err
 	}
@@ -88,7 +85,7 @@ func (s *Service) LikedBy(ctx context.Context, c likes.Counter, user likes.UserI
 	if err != nil {
 		return nil, "", err
 	}
-	page, err := s.edges.LikedBy(ctx, c, user, after, limit)
+	page, err := s.store.LikedBy(ctx, c, user, after, limit)
 	if err != nil || len(page) < limit {
 		return page, "", err
 	}

@@ -13,59 +13,96 @@ import (
 	"likectl/pkg/store"
 )
 
-// Config bounds the two batchers.
+// Config bounds the three batchers, and the memory of events.
 type Config struct {
 	Issue  batch.Config
 	Replay batch.Config
+	Tally  batch.Config
+	// Retention is for how long an event of a tally is remembered, more than 0.
+	// It must be longer than anybody repeats one: a retry, a spool, a mirror.
+	Retention time.Duration
 }
+
+// The kinds of transactions.
+const (
+	Write  = "write"
+	Replay = "replay"
+	Add    = "add"
+)
 
 // Hooks lets measurements out. A nil function is not called.
 type Hooks struct {
-	// Flushed is called after every transaction of n mutations.
-	Flushed func(replay bool, n int, took time.Duration, err error)
+	// Flushed is called after every transaction of n mutations of a kind.
+	Flushed func(kind string, n int, took time.Duration, err error)
+	// Forgot is called after every step that forgot n events of tallies.
+	Forgot func(n int, took time.Duration, err error)
 }
 
 // Service is a tier 1 instance over one store.
 type Service struct {
-	edges    store.Edges
+	store    Store
 	clock    *clock.Clock
 	hooks    Hooks
 	contract likes.Contract
 
-	issues, replays *batch.Batcher[likes.Mutation, likes.Result]
-	issueFolders    []fold.Folder // one per lane
-	replayFolders   []fold.Folder
-	scratch         sync.Pool // of *scratch
+	issues, replays, adds *batch.Batcher[likes.Mutation, likes.Result]
+	issueFolders          []fold.Folder // one per lane
+	replayFolders         []fold.Folder
+	tallyFolders          []fold.Tally
+	scratch               sync.Pool // of *scratch
+
+	stopForgetting context.CancelFunc
+	forgetting     sync.WaitGroup
 }
 
 var _ likes.Service = (*Service)(nil)
 
 // Start returns a service whose batchers run until Close. The store stays the
 // caller's to close.
-func Start(edges store.Edges, clk *clock.Clock, contract likes.Contract, cfg Config, hooks Hooks) (*Service, error) {
+func Start(db Store, clk *clock.Clock, contract likes.Contract, cfg Config, hooks Hooks) (*Service, error) {
+	for _, c := range []batch.Config{cfg.Issue, cfg.Replay, cfg.Tally} {
+		if err := c.Validate(); err != nil {
+			return nil, err
+		}
+	}
+	if cfg.Retention <= 0 {
+		return nil, likes.Errorf(likes.ErrInvalid, "retention is %v, want more than 0", cfg.Retention)
+	}
 	s := &Service{
-		edges: edges, clock: clk, hooks: hooks, contract: contract,
-		issueFolders: make([]fold.Folder, max(cfg.Issue.Lanes, 0)), replayFolders: make([]fold.Folder, max(cfg.Replay.Lanes, 0)),
+		store: db, clock: clk, hooks: hooks, contract: contract,
+		issueFolders: make([]fold.Folder, cfg.Issue.Lanes), replayFolders: make([]fold.Folder, cfg.Replay.Lanes),
+		tallyFolders: make([]fold.Tally, cfg.Tally.Lanes),
 	}
 	s.scratch.New = func() any { return new(scratch) }
-	var err error
-	if s.issues, err = batch.Start(cfg.Issue, s.issue); err != nil {
-		return nil, err
+	for _, b := range []struct {
+		batcher **batch.Batcher[likes.Mutation, likes.Result]
+		cfg     batch.Config
+		flush   batch.FlushFunc[likes.Mutation, likes.Result]
+	}{
+		{&s.issues, cfg.Issue, s.issue}, {&s.replays, cfg.Replay, s.replay}, {&s.adds, cfg.Tally, s.add},
+	} {
+		var err error
+		if *b.batcher, err = batch.Start(b.cfg, b.flush); err != nil {
+			return nil, err // not after the validation above
+		}
 	}
-	if s.replays, err = batch.Start(cfg.Replay, s.replay); err != nil {
-		return nil, errors.Join(err, s.issues.Close(context.Background())) //nolint:forbidigo // nothing is queued yet
-	}
+	ctx, stop := context.WithCancel(context.Background()) //nolint:forbidigo // forgetting is nobody's call; Close ends it
+	s.stopForgetting = stop
+	s.forgetting.Go(func() { s.forget(ctx, cfg.Retention) })
 	return s, nil
 }
 
 // Close refuses new mutations and returns when all accepted ones are answered,
 // or when the context ends.
 func (s *Service) Close(ctx context.Context) error {
-	return errors.Join(s.issues.Close(ctx), s.replays.Close(ctx))
+	s.stopForgetting()
+	err := errors.Join(s.issues.Close(ctx), s.replays.Close(ctx), s.adds.Close(ctx))
+	s.forgetting.Wait()
+	return err
 }
 
 // Queued returns how many mutations wait for a transaction.
-func (s *Service) Queued() int { return s.issues.Queued() + s.replays.Queued() }
+func (s *Service) Queued() int { return s.issues.Queued() + s.replays.Queued() + s.adds.Queued() }
 
 // Contract implements [likes.Service].
 func (s *Service) Contract() likes.Contract { return s.contract }
@@ -99,14 +136,17 @@ func (s *Service) Apply(ctx context.Context, ms []likes.Mutation) []likes.Result
 // of one kind, and returns where the next kind begins: a call that mixes kinds
 // keeps its order.
 func (s *Service) applyRun(ctx context.Context, sc *scratch, ms []likes.Mutation, from int, out []likes.Result) int {
-	replay := ms[from].Fixed != 0
+	kind := kindOf(&ms[from])
 	batcher, lanes := s.issues, len(s.issueFolders)
-	if replay {
+	switch kind {
+	case Replay:
 		batcher, lanes = s.replays, len(s.replayFolders)
+	case Add:
+		batcher, lanes = s.adds, len(s.tallyFolders)
 	}
 	sc.ops, sc.at, sc.lanes = sc.ops[:0], sc.at[:0], sc.lanes[:0]
 	end := from
-	for ; end < len(ms) && (ms[end].Fixed != 0) == replay; end++ {
+	for ; end < len(ms) && kindOf(&ms[end]) == kind; end++ {
 		if err := ms[end].Validate(); err != nil {
 			out[end].Err = err
 			continue
@@ -126,6 +166,18 @@ func (s *Service) applyRun(ctx context.Context, sc *scratch, ms []likes.Mutation
 		}
 	}
 	return end
+}
+
+// kindOf returns the kind of transaction that performs a mutation.
+func kindOf(m *likes.Mutation) string {
+	switch {
+	case m.Op == likes.Add:
+		return Add
+	case m.Fixed != 0:
+		return Replay
+	default:
+		return Write
+	}
 }
 
 // laneOf spreads items over lanes. All operations on an edge, and all that touch
@@ -159,10 +211,18 @@ func (s *Service) replay(ctx context.Context, lane int, ms []likes.Mutation, out
 }
 
 func (s *Service) commit(ctx context.Context, c store.Commit, written []store.Written, mutations int) error {
-	began := time.Now()
-	err := commit(ctx, s.edges, c, written)
-	if s.hooks.Flushed != nil {
-		s.hooks.Flushed(c.Replay, mutations, time.Since(began), err)
+	kind := Write
+	if c.Replay {
+		kind = Replay
 	}
+	began := time.Now()
+	err := commit(ctx, s.store, c, written)
+	s.flushed(kind, mutations, began, err)
 	return err
+}
+
+func (s *Service) flushed(kind string, n int, began time.Time, err error) {
+	if s.hooks.Flushed != nil {
+		s.hooks.Flushed(kind, n, time.Since(began), err)
+	}
 }

@@ -45,11 +45,14 @@ func TestEmbeddedConcurrent(t *testing.T)  { tiertest.Concurrent(t, onSQLite()) 
 var limits = tier1.Config{
 	Issue:  batch.Config{Lanes: 2, MaxBatch: 64, MaxQueue: 4096, FlushTimeout: 4 * time.Second},
 	Replay: batch.Config{Lanes: 1, MaxBatch: 256, MaxQueue: 4096, FlushTimeout: 4 * time.Second},
+	Tally:  batch.Config{Lanes: 2, MaxBatch: 64, MaxQueue: 4096, FlushTimeout: 4 * time.Second},
+
+	Retention: 24 * time.Hour,
 }
 
 // start runs one instance over an open store until the test ends or stop is
 // called.
-func start(tb testing.TB, edges store.Edges, engine tiers.Engine, instance int) *tier1.Service {
+func start(tb testing.TB, edges tier1.Store, engine tiers.Engine, instance int) *tier1.Service {
 	tb.Helper()
 	s, err := tier1.Start(edges, clock.New(uint16(instance)), tiers.Contract(engine), limits, tier1.Hooks{})
 	require.NoError(tb, err)
@@ -79,19 +82,22 @@ func onPostgres() tiertest.Harness {
 			return postgres.Open(ctx, postgres.Config{DSN: dsn, MaxConns: 6, StatementTimeout: 3 * time.Second})
 		}
 		c := &tiertest.Cluster{}
+		pools := make([]*postgres.Store, instances)
 		instance := func(i int) likes.Service {
 			db, err := connect(tb.Context())
 			require.NoError(tb, err)
 			tb.Cleanup(func() { require.NoError(tb, db.Close()) })
-			s := start(tb, db, tiers.Postgres, i)
-			c.Auditor = db
-			return s
+			pools[i], c.Auditor = db, db
+			return start(tb, db, tiers.Postgres, i)
 		}
 		for i := range instances {
 			c.Services = append(c.Services, instance(i))
 		}
 		c.Restart = func(ctx context.Context, i int) (likes.Service, error) {
 			if err := closeService(ctx, c.Services[i]); err != nil {
+				return nil, err
+			}
+			if err := pools[i].Close(); err != nil { // before the test ends: a long run restarts often
 				return nil, err
 			}
 			return instance(i), nil

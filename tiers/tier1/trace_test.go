@@ -78,13 +78,17 @@ type flush struct{ begun, ended time.Time }
 func attach(t *testing.T, pid int) func(path string) []flush {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "trace")
-	cmd := exec.Command("strace", "-f", "-y", "-ttt", "-T", "-e", "trace=fsync,fdatasync", "-o", file, "-p", tree(t, pid))
+	processes := tree(t, pid)
+	cmd := exec.Command("strace", "-f", "-y", "-ttt", "-T", "-e", "trace=fsync,fdatasync", "-o", file, "-p", processes)
 	stderr, err := cmd.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start(), "install the package strace")
-	line, err := bufio.NewReader(stderr).ReadString('\n') // said once it is attached
-	require.NoError(t, err)
-	require.Contains(t, line, "attached")
+	said := bufio.NewReader(stderr)
+	for range strings.Count(processes, ",") + 1 { // a line for each once it is attached
+		line, err := said.ReadString('\n')
+		require.NoError(t, err)
+		require.Contains(t, line, "attached")
+	}
 	stopped := false
 	stop := func() {
 		if !stopped {

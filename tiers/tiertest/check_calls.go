@@ -3,6 +3,7 @@ package tiertest
 import (
 	"context"
 	"errors"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -101,10 +102,15 @@ func checkMalformed(e *env) {
 		"item 0":           set(likes.Edge{Counter: likes.Likes, Item: likes.Item{Type: 1}, User: 1}),
 		"type 0":           set(likes.Edge{Counter: likes.Likes, Item: likes.Item{ID: 1}, User: 1}),
 		"no counter":       set(likes.Edge{Item: good.Item, User: 1}),
-		"a tally":          set(likes.Edge{Counter: 2, Item: good.Item, User: 1}),
+		"a like of tally":  set(likes.Edge{Counter: likes.Views, Item: good.Item, User: 1}),
+		"a like by event":  {Op: likes.Set, Edge: good, Event: e.event()},
+		"an add to a set":  {Op: likes.Add, Edge: good, Event: e.event()},
+		"an add, no event": {Op: likes.Add, Edge: likes.Edge{Counter: likes.Views, Item: good.Item}},
+		"an add by -1":     {Op: likes.Add, Edge: likes.Edge{Counter: likes.Views, Item: good.Item, User: -1}, Event: e.event()},
+		"an add, item 0":   {Op: likes.Add, Edge: likes.Edge{Counter: likes.Views}, Event: e.event()},
 		"clock too great":  replay(likes.Set, good, likes.MaxClock+1),
 		"clock below zero": replay(likes.Set, good, -1),
-		"after too great":  {Op: likes.Set, Edge: good, After: likes.MaxClock + 1},
+		"after too great":  {Op: likes.Set, Edge: good, After: math.MaxInt64},
 	}
 	for name, m := range bad {
 		valid := set(e.edge())
@@ -117,6 +123,7 @@ func checkMalformed(e *env) {
 		require.Equal(e, applied, e.has(valid.Edge).Liked, "%s: a valid neighbour is applied if and only if it is answered", name)
 	}
 	require.Zero(e, e.count(good.Item).N)
+	require.Zero(e, e.countOf(likes.Views, good.Item).N)
 	ctx, s := e.Context(), e.any()
 	for _, item := range []likes.Item{{}, {Type: 1}, {ID: 1}, {Type: -1, ID: 1}, {Type: 1, ID: -1}} {
 		asked := []likes.Item{good.Item, item}
@@ -125,7 +132,7 @@ func checkMalformed(e *env) {
 		_, _, err := s.Likers(ctx, likes.Likes, item, "", 10)
 		require.ErrorIs(e, err, likes.ErrInvalid)
 	}
-	require.ErrorIs(e, s.Counts(ctx, 2, []likes.Item{good.Item}, nil)[0].Err, likes.ErrInvalid)
+	require.ErrorIs(e, s.Counts(ctx, 5, []likes.Item{good.Item}, nil)[0].Err, likes.ErrInvalid)
 	require.ErrorIs(e, s.Has(ctx, likes.Likes, 0, []likes.Item{good.Item}, nil)[0].Err, likes.ErrInvalid)
 	_, _, err := s.LikedBy(ctx, likes.Likes, -1, "", 10)
 	require.ErrorIs(e, err, likes.ErrInvalid)

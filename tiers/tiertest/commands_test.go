@@ -35,7 +35,7 @@ func TestImportedEdgesAreCountedAtOnce(t *testing.T) {
 	csv.WriteString("1,post,7,unlike,2024-06-01T00:00:00Z\n1,post,7,like,2024-05-31T00:00:00Z\n2,post,8,,\n")
 	file := filepath.Join(t.TempDir(), "likes.csv")
 	require.NoError(t, os.WriteFile(file, []byte(csv.String()), 0o600))
-	tiertest.Likectl(t, bin, nil, "import", "--data", data, file)
+	tiertest.Likectl(t, bin, nil, "import", "--data", data, "--create", file)
 	tiertest.Likectl(t, bin, nil, "import", "--data", data, file) // again: nothing changes
 
 	s := tiertest.StartServer(t, bin, nil, "--data", data)

@@ -22,7 +22,7 @@ type check struct {
 
 func checks() []check {
 	var all []check
-	for _, of := range [][]check{callChecks(), applyChecks(), replayChecks(), readChecks(), listingChecks(), faultChecks()} {
+	for _, of := range [][]check{callChecks(), applyChecks(), replayChecks(), readChecks(), listingChecks(), tallyChecks(), faultChecks()} {
 		all = append(all, of...)
 	}
 	return all

@@ -39,7 +39,7 @@ type CrashTarget struct {
 	Quiesce func(ctx context.Context, server int) error
 
 	// Kills and DBKills are how often likectl and the database are killed; 0: 20
-	// and, where KillDB is set, 5.
+	// (or LIKECTL_KILLS) and, where KillDB is set, a quarter of that.
 	Kills, DBKills int
 	// Between is how many writes are acknowledged between kills; 0: 1000.
 	Between int
@@ -162,9 +162,9 @@ const (
 
 // plan is the order of kills: those of the database spread between the others.
 func (c *crashRun) plan() []string {
-	kills, dbKills := orDefault(c.target.Kills, 20), 0
+	kills, dbKills := orDefault(c.target.Kills, scale("LIKECTL_KILLS", 20)), 0
 	if c.target.KillDB != nil {
-		dbKills = orDefault(c.target.DBKills, 5)
+		dbKills = orDefault(c.target.DBKills, kills/4)
 	}
 	plan := slices.Repeat([]string{killLikectl}, kills)
 	for i := range dbKills {

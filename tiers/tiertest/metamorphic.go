@@ -19,6 +19,7 @@ import (
 // The sizes of a metamorphic run: few users and items, so that operations meet.
 const (
 	metaUsers, metaItems = 6, 4
+	metaEvents           = 12
 	metaOps              = 400
 )
 
@@ -69,6 +70,13 @@ func metamorphic(e *env, seed uint64, ops int) error {
 func generate(rng *rand.Rand, n, instances int, restarts bool) []string {
 	mutation := func() string {
 		edge := fmt.Sprintf("u%d i%d", 1+rng.IntN(metaUsers), 1+rng.IntN(metaItems))
+		if rng.IntN(5) == 0 {
+			view := "view " + edge + fmt.Sprintf(" e%d", 1+rng.IntN(metaEvents))
+			if rng.IntN(4) == 0 {
+				return "replay " + view + fmt.Sprintf(" @%d", past(rng.IntN(50)))
+			}
+			return view
+		}
 		op := "like "
 		if rng.IntN(2) == 0 {
 			op = "unlike "
@@ -129,7 +137,7 @@ func reduce(program []string, fails func([]string) bool) []string {
 	return program
 }
 
-// metaClients runs a program per client at the same time, each on users of its
+// metaClients runs a program per client at the same time, each on users and events of its
 // own but on shared items. Answers differ from run to run, the end must not.
 func metaClients(e *env, seed uint64, ops int) error {
 	const clients = 4

@@ -16,6 +16,7 @@ type pair struct {
 	oracle likes.Service
 	users  []likes.UserID
 	items  []likes.Item
+	events []likes.EventID
 	// alone: nobody else writes to the items, so every answer is determined.
 	alone bool
 }
@@ -26,6 +27,9 @@ func newPair(e *env) *pair {
 	p := &pair{e: e, oracle: memory.New(), users: e.users(metaUsers), alone: true}
 	for range metaItems {
 		p.items = append(p.items, e.item())
+	}
+	for range metaEvents {
+		p.events = append(p.events, e.event())
 	}
 	return p
 }
@@ -123,25 +127,30 @@ func (p *pair) outcomeKnown(ms []likes.Mutation, i int) bool {
 		return false
 	}
 	for j, m := range ms {
-		if j != i && m.Edge == ms[i].Edge && ms[i].Fixed != 0 && m.Fixed != 0 {
+		if j != i && m.Edge == ms[i].Edge && ms[i].Fixed != 0 && m.Fixed != 0 && m.Op != likes.Add {
 			return false
 		}
 	}
 	return true
 }
 
-// mutation parses "[replay ]like u1 i2[ @clock]".
+// mutation parses "[replay ]like u1 i2[ @clock]" and "[replay ]view u1 i2 e3[ @clock]".
 func (p *pair) mutation(text string) (likes.Mutation, error) {
 	words := strings.Fields(strings.TrimPrefix(text, "replay "))
 	if len(words) < 3 {
 		return likes.Mutation{}, fmt.Errorf("%q is not a mutation", text)
 	}
 	m := likes.Mutation{Op: likes.Clear, Edge: likes.Edge{Counter: likes.Likes, Item: p.items[number(words[2])], User: p.users[number(words[1])]}}
-	if words[0] == "like" {
+	op, words := words[0], words[3:]
+	switch op {
+	case "like":
 		m.Op = likes.Set
+	case "view":
+		m.Op, m.Edge.Counter, m.Event = likes.Add, likes.Views, p.events[number(words[0])]
+		words = words[1:]
 	}
-	if len(words) > 3 {
-		clock, err := strconv.ParseInt(words[3][1:], 10, 64)
+	if len(words) > 0 {
+		clock, err := strconv.ParseInt(words[0][1:], 10, 64)
 		if err != nil {
 			return m, err
 		}
@@ -178,11 +187,13 @@ func (p *pair) compare() error {
 }
 
 func (p *pair) counts(instance int) error {
-	got := p.e.Services[instance].Counts(p.e.Context(), likes.Likes, p.items, nil)
-	want := p.oracle.Counts(p.e.Context(), likes.Likes, p.items, nil)
-	for i := range p.items {
-		if err := differ(got[i].Err, got[i].N, want[i].N); err != nil {
-			return fmt.Errorf("instance %d: count of i%d: %w", instance, i+1, err)
+	for _, counter := range []likes.Counter{likes.Likes, likes.Views} {
+		got := p.e.Services[instance].Counts(p.e.Context(), counter, p.items, nil)
+		want := p.oracle.Counts(p.e.Context(), counter, p.items, nil)
+		for i := range p.items {
+			if err := differ(got[i].Err, got[i].N, want[i].N); err != nil {
+				return fmt.Errorf("instance %d: %v of i%d: %w", instance, counter, i+1, err)
+			}
 		}
 	}
 	return nil

@@ -168,6 +168,9 @@ func planted() map[string]func(likes.Service) *bug {
 		}),
 		"a no-op is not recorded": func(s likes.Service) *bug {
 			return mutate(s, func(ctx context.Context, m likes.Mutation) likes.Result {
+				if m.Op == likes.Add {
+					return s.Apply(ctx, []likes.Mutation{m})[0]
+				}
 				now := s.Has(ctx, m.Edge.Counter, m.Edge.User, []likes.Item{m.Edge.Item}, nil)[0]
 				if m.Fixed == 0 && now.Err == nil && now.Liked == (m.Op == likes.Set) {
 					r := likes.Result{Outcome: likes.Unchanged, Version: likes.Version{Edge: m.Edge, Epoch: 1, Clock: max(now.Clock, 1)}}
@@ -201,12 +204,65 @@ func planted() map[string]func(likes.Service) *bug {
 		},
 		"an issued operation loses against a greater clock": func(s likes.Service) *bug {
 			return mutate(s, func(ctx context.Context, m likes.Mutation) likes.Result {
-				if m.Fixed == 0 && m.Validate() == nil {
+				if m.Fixed == 0 && m.Op != likes.Add && m.Validate() == nil {
 					count := func() likes.Count { return s.Counts(ctx, m.Edge.Counter, []likes.Item{m.Edge.Item}, nil)[0] }
 					m.Fixed = max(likes.ClockAt(time.Now(), 0), m.After.Next())
 					r := s.Apply(ctx, []likes.Mutation{m})[0]
 					r.Count = count()
 					return r
+				}
+				return s.Apply(ctx, []likes.Mutation{m})[0]
+			})
+		},
+		"a view is added without its key": func(s likes.Service) *bug {
+			return mutate(s, func(ctx context.Context, m likes.Mutation) likes.Result {
+				if m.Op == likes.Add && m.Validate() == nil {
+					m.Event = likes.NewEventID(time.Now()) // an increment, whatever came before
+				}
+				return s.Apply(ctx, []likes.Mutation{m})[0]
+			})
+		},
+		"an event is looked up before it is added": func(s likes.Service) *bug {
+			var mu sync.Mutex
+			known := map[likes.Mutation]bool{}
+			return mutate(s, func(ctx context.Context, m likes.Mutation) likes.Result {
+				if m.Op != likes.Add || m.Validate() != nil {
+					return s.Apply(ctx, []likes.Mutation{m})[0]
+				}
+				key := likes.Mutation{Edge: likes.Edge{Counter: m.Edge.Counter, Item: m.Edge.Item}, Event: m.Event}
+				mu.Lock()
+				seen := known[key]
+				mu.Unlock()
+				runtime.Gosched() // another instance looks as well
+				if !seen {
+					m.Event = likes.NewEventID(time.Now())
+				}
+				r := s.Apply(ctx, []likes.Mutation{m})[0]
+				mu.Lock()
+				defer mu.Unlock()
+				known[key] = true
+				return r
+			})
+		},
+		"an event counts for one item only": func(s likes.Service) *bug {
+			var mu sync.Mutex
+			first := map[likes.EventID]likes.Edge{}
+			return mutate(s, func(ctx context.Context, m likes.Mutation) likes.Result {
+				if m.Op == likes.Add && m.Validate() == nil {
+					mu.Lock()
+					defer mu.Unlock()
+					if of, ok := first[m.Event]; ok {
+						m.Edge = of
+					}
+					first[m.Event] = m.Edge
+				}
+				return s.Apply(ctx, []likes.Mutation{m})[0]
+			})
+		},
+		"a replayed add is compared by its clock": func(s likes.Service) *bug {
+			return mutate(s, func(ctx context.Context, m likes.Mutation) likes.Result {
+				if m.Op == likes.Add && m.Fixed != 0 {
+					m.Event[15] ^= byte(m.Fixed >> 12)
 				}
 				return s.Apply(ctx, []likes.Mutation{m})[0]
 			})

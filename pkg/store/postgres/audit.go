@@ -17,11 +17,11 @@ import (
 const auditTimeout = 10 * time.Minute
 
 const (
-	// walkSQL finds the next keys one by one: each is the lesser of the next
-	// counter and the next item with edges, found by one descent of each
-	// primary key, so that an item with a million edges costs as much to pass
-	// as one with a single edge. $1 to $3 is the key to start after, $4 how
-	// many keys.
+	// walkSQL finds the next keys one by one: each is the least of the next
+	// counter of each set and the next item with edges, found by one descent of
+	// a primary key each, so that an item with a million edges costs as much to
+	// pass as one with a single edge, and the tallies between the sets nothing.
+	// $1 to $3 is the key to start after, $4 how many keys, $5 the set counters.
 	walkSQL = `
 with recursive step(counter, item_type, item_id, n) as (
 	select $1::smallint, $2::smallint, $3::bigint, 0
@@ -29,9 +29,10 @@ with recursive step(counter, item_type, item_id, n) as (
 	select x.counter, x.item_type, x.item_id, s.n + 1
 	from step s cross join lateral (
 		select * from (
-			(select counter, item_type, item_id from counters
-			 where (counter, item_type, item_id) > (s.counter, s.item_type, s.item_id)
-			 order by counter, item_type, item_id limit 1)
+			(select c.* from unnest($5::smallint[]) as sets(id) cross join lateral (
+				select counter, item_type, item_id from counters
+				where counter = sets.id and (counter, item_type, item_id) > (s.counter, s.item_type, s.item_id)
+				order by counter, item_type, item_id limit 1) c)
 			union all
 			(select counter, item_type, item_id from edges
 			 where (counter, item_type, item_id) > (s.counter, s.item_type, s.item_id)
@@ -40,9 +41,13 @@ with recursive step(counter, item_type, item_id, n) as (
 	where s.n < $4::bigint),
 k as (select counter, item_type, item_id from step where n > 0)`
 
+	// keysSQL leaves out keys with neither counter nor like: there is nothing to
+	// compare.
 	keysSQL = `
 with k as (
-	select * from unnest($1::smallint[], $2::smallint[], $3::bigint[]) as i(counter, item_type, item_id))`
+	select * from unnest($1::smallint[], $2::smallint[], $3::bigint[]) as i(counter, item_type, item_id)
+	where exists (select from counters c where c.counter = i.counter and c.item_type = i.item_type and c.item_id = i.item_id)
+	or exists (select from edges e where e.counter = i.counter and e.item_type = i.item_type and e.item_id = i.item_id and e.liked))`
 
 	// compareSQL counts beside reading the counter: one statement, one snapshot.
 	compareSQL = `
@@ -73,15 +78,28 @@ func (s *Store) Audit(ctx context.Context, after store.Key, limit int) (store.Au
 		return store.Audit{}, likes.Errorf(likes.ErrInvalid, "an audit of %d counters, want 1 or more", limit)
 	}
 	a, last, err := s.compare(ctx, walkSQL+compareSQL,
-		int16(after.Counter), int16(after.Item.Type), int64(after.Item.ID), limit)
+		int16(after.Counter), int16(after.Item.Type), int64(after.Item.ID), limit, setCounters())
 	if err == nil && a.Checked == limit {
 		a.Next = last
 	}
 	return a, err
 }
 
+// setCounters returns the numbers of the counters that are derived from edges.
+func setCounters() []int16 {
+	sets := likes.SetCounters()
+	numbers := make([]int16, len(sets))
+	for i, c := range sets {
+		numbers[i] = int16(c)
+	}
+	return numbers
+}
+
 // AuditItem implements [store.Auditor].
 func (s *Store) AuditItem(ctx context.Context, keys []store.Key) (store.Audit, error) {
+	if err := store.CheckAudit(keys...); err != nil {
+		return store.Audit{}, err
+	}
 	if len(keys) == 0 {
 		return store.Audit{}, nil
 	}
@@ -120,6 +138,9 @@ func (s *Store) compare(ctx context.Context, query string, args ...any) (a store
 // Repair implements [store.Auditor]. The advisory lock comes before the
 // statement that measures, so that it sees what the repair before has added.
 func (s *Store) Repair(ctx context.Context, k store.Key) (store.Drift, error) {
+	if err := store.CheckAudit(k); err != nil {
+		return store.Drift{}, err
+	}
 	d := store.Drift{Key: k}
 	err := s.patiently(ctx, pgx.TxOptions{}, func(tx pgx.Tx) error {
 		name := fmt.Sprintf("likectl repair %d/%d/%d", k.Counter, k.Item.Type, k.Item.ID)
@@ -140,6 +161,10 @@ func (s *Store) Repair(ctx context.Context, k store.Key) (store.Drift, error) {
 func (s *Store) patiently(ctx context.Context, options pgx.TxOptions, f func(pgx.Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, auditTimeout+grace)
 	defer cancel()
+	if err := s.admit(ctx); err != nil {
+		return err
+	}
+	defer s.leave()
 	tx, err := s.pool.BeginTx(ctx, options)
 	if err != nil {
 		return &unsentError{err}
@@ -154,11 +179,19 @@ func (s *Store) patiently(ctx context.Context, options pgx.TxOptions, f func(pgx
 	return tx.Commit(ctx)
 }
 
+// estimateSQL is the size of the table, less the share of it that the statistics
+// give to tallies. So few values are always among the most common ones.
+const estimateSQL = `
+select (greatest(reltuples, 0) * coalesce((
+	select sum(share) from pg_stats, unnest(most_common_vals::text::int[], most_common_freqs) as m(value, share)
+	where schemaname = current_schema() and tablename = 'counters' and attname = 'counter' and value = any($1::int[])), 1))::bigint
+from pg_class where oid = 'counters'::regclass`
+
 // Estimate implements [store.Auditor] from the planner's statistics.
 func (s *Store) Estimate(ctx context.Context) (n int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	err = s.pool.QueryRow(ctx, "select greatest(reltuples, 0)::bigint from pg_class where oid = 'counters'::regclass").Scan(&n)
+	err = s.pool.QueryRow(ctx, estimateSQL, setCounters()).Scan(&n)
 	if err != nil {
 		return 0, s.readErr("estimate the audit", err)
 	}

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -28,19 +29,38 @@ func (s *Store) Commit(ctx context.Context, c store.Commit, out []store.Written)
 	if c.Replay {
 		statement = replayStatement
 	}
+	var fixed int
+	return s.write(ctx, fmt.Sprintf("write %d edges", len(c.Writes)), func(p *params) { encode(p, c); fixed = p.mark() },
+		func(ctx context.Context, p *params) error {
+			a := answer{writes: c.Writes, out: out[:len(c.Writes)], epoch: s.epoch}
+			clear(a.out)
+			if c.Replay {
+				return s.run(ctx, statement, p, a.row)
+			}
+			p.back(fixed)
+			p.int8(s.inTime(ctx))
+			if err := s.run(ctx, statement, p, a.row); err != nil {
+				return err
+			}
+			if a.next == 0 { // a row would have come for every edge
+				_, err := s.Now(ctx)
+				return errors.Join(errLate, err)
+			}
+			return nil
+		})
+}
+
+// write encodes the parameters of a transaction and attempts it until it is
+// decided. An attempt begins its answer anew.
+func (s *Store) write(ctx context.Context, what string, encode func(*params), attempt func(context.Context, *params) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	p := s.params.Get().(*params) //nolint:forcetypeassert // the pool makes nothing else
 	defer s.params.Put(p)
 	p.reset()
-	encode(p, c)
-	err := persist(ctx, func() error {
-		a := answer{writes: c.Writes, out: out[:len(c.Writes)], epoch: s.epoch}
-		clear(a.out)
-		return s.run(ctx, statement, p, a.row)
-	})
-	if err != nil {
-		return s.writeErr(fmt.Sprintf("write %d edges", len(c.Writes)), err)
+	encode(p)
+	if err := persist(ctx, func() error { return attempt(ctx, p) }); err != nil {
+		return s.writeErr(what, err)
 	}
 	return nil
 }

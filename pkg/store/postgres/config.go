@@ -17,6 +17,10 @@ type Config struct {
 	DSN string
 	// MaxConns bounds the pool, 1 or more. Every lane of writes uses one.
 	MaxConns int
+	// Writers is how many of these connections reads and audits leave to
+	// commits, one per lane, 0 to MaxConns-1. Without them a commit waits behind
+	// every read that came before it: a flood of reads stops the writes.
+	Writers int
 	// StatementTimeout is when the server ends a statement and the transaction
 	// with it, 1 ms or more. The client gives up a second later. Audits and
 	// repairs have [auditTimeout] instead.
@@ -24,6 +28,9 @@ type Config struct {
 	// AllowUnsafe lets Open succeed although the server can lose what it has
 	// acknowledged (see [Store.CheckDurability]).
 	AllowUnsafe bool
+	// SchemaUp is the command that messages name where the schema is missing or
+	// old; "" means `likectl schema up`.
+	SchemaUp string
 	// Logger gets warnings; nil discards them.
 	Logger *slog.Logger
 }
@@ -47,6 +54,8 @@ func (c Config) pool() (*pgxpool.Config, error) {
 		return nil, fmt.Errorf("postgres: the connection string is empty, want postgres://user@host/database")
 	case c.MaxConns < 1:
 		return nil, fmt.Errorf("postgres: %d connections at most, want 1 or more", c.MaxConns)
+	case c.Writers < 0 || c.Writers >= c.MaxConns:
+		return nil, fmt.Errorf("postgres: %d of %d connections for writes, want at least one left for reads", c.Writers, c.MaxConns)
 	case c.StatementTimeout < time.Millisecond:
 		return nil, fmt.Errorf("postgres: a statement timeout of %v, want 1ms or more", c.StatementTimeout)
 	}
@@ -61,8 +70,12 @@ func (c Config) pool() (*pgxpool.Config, error) {
 	return p, nil
 }
 
-// dial bounds how long a connection may take to open.
+// dial bounds how long a connection may take to open, and names it to the server
+// unless the DSN or PGAPPNAME does.
 func dial(c *pgx.ConnConfig) {
+	if c.RuntimeParams["application_name"] == "" {
+		c.RuntimeParams["application_name"] = "likectl"
+	}
 	if c.ConnectTimeout == 0 || c.ConnectTimeout == driverConnectTimeout {
 		c.ConnectTimeout = connectTimeout
 	}

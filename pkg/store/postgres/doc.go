@@ -17,12 +17,24 @@
 // it found, and then "you already like this" would come with a count without
 // that like.
 //
+// Events of tallies are exact for a simpler reason: they are inserted and never
+// updated, and INSERT … ON CONFLICT DO NOTHING waits for an equal event in flight.
+//
 // # Why writers do not deadlock
 //
-// Every transaction locks edges in key order, then counters in key order: the
+// Every transaction locks edges (or events) in key order, then counters in key
+// order: the
 // arrays come sorted, unnest keeps their order, and the counters are upserted
 // from a sorted list that is complete only once every edge is locked. A repair
 // takes an advisory lock that only repairs take, then one counter.
+//
+// # Why a batch that was given up does not come back
+//
+// Issued operations win whatever their clock. A batch whose sender gave up, and
+// which waits in some kernel's buffer or before a server that stands still, would
+// undo operations that were answered since. Its statement therefore names the
+// instant at which the sender gives up, by the server's clock, and applies
+// nothing if it begins later. What has begun ends by the statement timeout.
 //
 // # What the session fixes
 //

@@ -86,5 +86,5 @@ func (c Config) refuseUnsafe(ctx context.Context, found []Finding) error {
 // readErr is the error of a call that changes nothing: whatever went wrong, the
 // database is as it was.
 func (s *Store) readErr(what string, err error) error {
-	return likes.Errorf(likes.ErrUnavailable, "%s in %s: no answer, nothing was changed: %w", what, s.place, err)
+	return likes.Errorf(likes.ErrUnavailable, "%s in %s: no answer, nothing was changed: %w", what, s.place, attempt(err))
 }

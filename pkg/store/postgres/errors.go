@@ -52,6 +52,9 @@ func again(err error) bool {
 	if pgErr, ok := rolledBack(err); ok {
 		return pgErr.Code == "40001" || pgErr.Code == "40P01" // serialisation failure, deadlock
 	}
+	if errors.Is(err, errLate) {
+		return true // the server's clock has been read anew
+	}
 	var e *unsentError
 	return !errors.As(err, &e) && pgconn.SafeToRetry(err) // a connection that had died in the pool
 }
@@ -77,14 +80,31 @@ func persist(ctx context.Context, call func() error) error {
 	}
 }
 
+// attempt returns of a failed connection what its last attempt met. The driver
+// lists all: with and without TLS, each address, mostly the same twice, and that
+// the server has no TLS before the password that is wrong.
+func attempt(err error) error {
+	var failed *pgconn.ConnectError
+	var all interface {
+		error
+		Unwrap() []error
+	}
+	if !errors.As(err, &failed) || !errors.As(failed.Unwrap(), &all) {
+		return err
+	}
+	errs := all.Unwrap()
+	return errs[len(errs)-1]
+}
+
 // writeErr says what a failed write means for the data.
 func (s *Store) writeErr(what string, err error) error {
-	if _, ok := rolledBack(err); ok {
-		return likes.Errorf(likes.ErrUnavailable, "%s in %s: refused and rolled back, nothing was applied: %w", what, s.place, err)
+	cause := attempt(err)
+	if _, ok := rolledBack(err); ok || errors.Is(err, errLate) {
+		return likes.Errorf(likes.ErrUnavailable, "%s in %s: refused and rolled back, nothing was applied: %w", what, s.place, cause)
 	}
 	if unsent(err) {
-		return likes.Errorf(likes.ErrUnavailable, "%s in %s: not sent, nothing was applied: %w", what, s.place, err)
+		return likes.Errorf(likes.ErrUnavailable, "%s in %s: not sent, nothing was applied: %w", what, s.place, cause)
 	}
 	return likes.Errorf(likes.ErrUncertain,
-		"%s in %s: the answer was lost, all or nothing of it was applied, repeating is safe: %w", what, s.place, err)
+		"%s in %s: the answer was lost, all or nothing of it was applied, repeating is safe: %w", what, s.place, cause)
 }

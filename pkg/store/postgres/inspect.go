@@ -125,7 +125,7 @@ func (i *Inspector) Look(ctx context.Context) (*Inspection, error) {
 	if found.Durability, err = durability(ctx, i.conn); err != nil {
 		return nil, fmt.Errorf("inspect %s: %w", i.place, err)
 	}
-	found.Schema = checkSchema(ctx, i.conn)
+	found.Schema = checkSchema(ctx, i.conn, "likectl schema up")
 	rows, err := i.conn.Query(ctx, tablesSQL)
 	if err != nil {
 		return nil, fmt.Errorf("inspect %s: %w", i.place, err)

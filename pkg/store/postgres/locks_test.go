@@ -126,7 +126,11 @@ func issueRaw(ctx context.Context, db interface {
 		counters[i], types[i], items[i], users[i] = int16(e.Counter), int16(e.Item.Type), int64(e.Item.ID), int64(e.User)
 		clocks[i], times[i], liked[i] = 1<<20, time.Now(), true
 	}
-	rows, err := db.Query(ctx, sql, counters, types, items, users, clocks, times, liked, []int64{})
+	args := []any{counters, types, items, users, clocks, times, liked, []int64{}}
+	if strings.Contains(sql, "$9") {
+		args = append(args, time.Now().Add(time.Hour))
+	}
+	rows, err := db.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err
 	}

@@ -1,10 +1,12 @@
 package postgres_test
 
 import (
+	"context"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -104,4 +106,46 @@ func TestWritesOutOfOrderAreRefused(t *testing.T) {
 	n, err := r.Int(t.Context(), "select count(*) from edges")
 	require.NoError(t, err)
 	require.Zero(t, n)
+}
+
+// TestReadsLeaveConnectionsToWrites: audits and repairs that hang, and reads
+// behind them, keep neither a commit nor the sign of life waiting.
+func TestReadsLeaveConnectionsToWrites(t *testing.T) {
+	const each = 25
+	r := newRaw(t, containers.SharedPostgres(t))
+	c := config(r.dsn)
+	c.MaxConns, c.Writers = 3, 1
+	s, err := postgres.Open(t.Context(), c)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	key := store.Key{Counter: likes.Likes, Item: likes.Item{Type: 1, ID: 1}}
+	tx, err := connect(t, r.dsn).Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), "select pg_advisory_xact_lock(hashtextextended('likectl repair 1/1/1', 0))")
+	require.NoError(t, err)
+	var done sync.WaitGroup
+	errs := make(chan error, 2*each)
+	for range each {
+		done.Go(func() {
+			_, err := s.Repair(t.Context(), key)
+			errs <- err
+		})
+	}
+	awaitLocks(t, r, c.MaxConns-c.Writers)
+	for range each {
+		done.Go(func() {
+			errs <- s.Counts(t.Context(), key.Counter, []likes.Item{key.Item}, make([]store.CountRow, 1))
+		})
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	_, err = s.Now(ctx)
+	require.NoError(t, err)
+	require.NoError(t, commit(ctx, s, like(1, 1)))
+	require.NoError(t, tx.Rollback(t.Context()))
+	done.Wait()
+	close(errs)
+	for err := range errs {
+		require.NoError(t, err, "reads that waited are answered in the end")
+	}
 }

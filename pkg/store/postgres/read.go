@@ -8,8 +8,34 @@ import (
 	"likectl/pkg/store"
 )
 
-// read runs a statement that changes nothing. Every failure is ErrUnavailable.
+// read runs a statement that changes nothing, when it is its turn among the
+// reads. Every failure is ErrUnavailable.
 func (s *Store) read(ctx context.Context, what, statement string, encode func(*params), row func([][]byte)) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	if err := s.admit(ctx); err != nil {
+		return s.readErr(what, err)
+	}
+	defer s.leave()
+	return s.query(ctx, what, statement, encode, row)
+}
+
+// admit waits until one of the connections that commits leave is free. Reads
+// wait here and not for the pool, which commits would share: it serves who came
+// first.
+func (s *Store) admit(ctx context.Context) error {
+	select {
+	case s.reading <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return &unsentError{ctx.Err()}
+	}
+}
+
+func (s *Store) leave() { <-s.reading }
+
+// query runs a statement that changes nothing. Every failure is ErrUnavailable.
+func (s *Store) query(ctx context.Context, what, statement string, encode func(*params), row func([][]byte)) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	p := s.params.Get().(*params) //nolint:forcetypeassert // the pool makes nothing else

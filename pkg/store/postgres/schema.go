@@ -26,7 +26,7 @@ const (
 	// schemaTable records which steps have been applied.
 	schemaTable = "likectl_schema"
 	// schemaVersion is the last step of this program, the one that it needs.
-	schemaVersion = 1
+	schemaVersion = 2
 	// Processes that migrate at once take turns: try each second, for 5 minutes.
 	lockPeriod, lockTries = 1, 300
 )
@@ -82,19 +82,30 @@ func withSchema(ctx context.Context, dsn string, f func(*goose.Provider) error) 
 	db := stdlib.OpenDB(*c)
 	defer func() { err = errors.Join(err, db.Close()) }()
 	if err := db.PingContext(ctx); err != nil {
-		return likes.Errorf(likes.ErrUnavailable, "%w", err)
+		return likes.Errorf(likes.ErrUnavailable, "%w", attempt(err))
 	}
 	p, err := goose.NewProvider(goose.DialectPostgres, db, steps, goose.WithTableName(schemaTable),
 		goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return err
 	}
+	if current, known, err := p.GetVersions(ctx); err != nil {
+		return err
+	} else if current > known {
+		return newerSchema(current)
+	}
 	return f(p)
+}
+
+// newerSchema says that this program is too old for the database.
+func newerSchema(version int64) error {
+	return fmt.Errorf("the schema is at version %d, made by a newer likectl than this one, which knows %d; nothing was changed; "+
+		"use that likectl, `likectl schema up` cannot go back", version, schemaVersion)
 }
 
 // checkSchema returns an error that says what to run unless the database has
 // exactly the schema of this program.
-func checkSchema(ctx context.Context, conn *pgx.Conn) error {
+func checkSchema(ctx context.Context, conn *pgx.Conn, up string) error {
 	var version int64
 	err := conn.QueryRow(ctx, "select coalesce(max(version_id), 0) from "+schemaTable+" where is_applied").Scan(&version)
 	if pgErr := (*pgconn.PgError)(nil); errors.As(err, &pgErr) && pgErr.Code == "42P01" { // undefined_table
@@ -104,12 +115,11 @@ func checkSchema(ctx context.Context, conn *pgx.Conn) error {
 	case err != nil:
 		return likes.Errorf(likes.ErrUnavailable, "read the schema's version: %w", err)
 	case version == 0:
-		return errors.New("the database has no likectl schema; nothing was changed; create it with `likectl schema up`")
+		return fmt.Errorf("the database has no likectl schema; nothing was changed; create it with `%s`", up)
 	case version < schemaVersion:
-		return fmt.Errorf("the schema is at version %d and this program needs %d; nothing was changed; run `likectl schema up`", version, schemaVersion)
+		return fmt.Errorf("the schema is at version %d and this program needs %d; nothing was changed; run `%s`", version, schemaVersion, up)
 	case version > schemaVersion:
-		return fmt.Errorf("the schema is at version %d, made by a newer likectl than this one, which knows %d; nothing was changed; "+
-			"use that likectl, `likectl schema up` cannot go back", version, schemaVersion)
+		return newerSchema(version)
 	default:
 		return nil
 	}

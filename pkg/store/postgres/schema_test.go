@@ -19,8 +19,12 @@ import (
 
 func TestSchema(t *testing.T) {
 	dsn := containers.SharedPostgres(t).Database(t)
-	_, err := postgres.Open(t.Context(), config(dsn))
-	require.ErrorContains(t, err, "likectl schema up")
+	named := config(dsn)
+	named.SchemaUp = "likectl schema up -c here.yaml"
+	_, err := postgres.Open(t.Context(), named)
+	require.ErrorContains(t, err, "create it with `likectl schema up -c here.yaml`")
+	_, err = postgres.Open(t.Context(), config(dsn))
+	require.ErrorContains(t, err, "create it with `likectl schema up`")
 	before, err := postgres.SchemaStatus(t.Context(), dsn)
 	require.NoError(t, err)
 	require.NotEmpty(t, before)
@@ -57,6 +61,35 @@ func TestSchema(t *testing.T) {
 	require.NoError(t, err)
 	_, err = postgres.Open(t.Context(), config(dsn))
 	require.ErrorContains(t, err, "newer likectl")
+	_, err = postgres.SchemaUp(t.Context(), dsn)
+	require.ErrorContains(t, err, "newer likectl")
+	_, err = postgres.SchemaStatus(t.Context(), dsn)
+	require.ErrorContains(t, err, "newer likectl")
+}
+
+// TestSecretIsClaimedOnce: of instances with different secrets one wins, until
+// another one says that its secret is to be everybody's.
+func TestSecretIsClaimedOnce(t *testing.T) {
+	r := newRaw(t, containers.SharedPostgres(t))
+	const each = 4
+	errs := make([]error, 2*each)
+	var done sync.WaitGroup
+	for i := range errs {
+		done.Go(func() { errs[i] = r.ClaimSecret(t.Context(), []string{"aa", "bb"}[i%2], false) })
+	}
+	done.Wait()
+	var won [2]int
+	for i, err := range errs {
+		if err == nil {
+			won[i%2]++
+		} else {
+			require.ErrorIs(t, err, postgres.ErrOtherSecret)
+		}
+	}
+	require.ElementsMatch(t, []int{0, each}, won[:])
+	require.NoError(t, r.ClaimSecret(t.Context(), "cc", true))
+	require.NoError(t, r.ClaimSecret(t.Context(), "cc", false))
+	require.ErrorIs(t, r.ClaimSecret(t.Context(), "aa", false), postgres.ErrOtherSecret)
 }
 
 func TestConfigHasNoUnlimited(t *testing.T) {
@@ -64,6 +97,8 @@ func TestConfigHasNoUnlimited(t *testing.T) {
 		"connection string":      func(c *postgres.Config) { c.DSN = "" },
 		"0 connections":          func(c *postgres.Config) { c.MaxConns = 0 },
 		"-1 connections":         func(c *postgres.Config) { c.MaxConns = -1 },
+		"8 of 8 connections":     func(c *postgres.Config) { c.Writers = c.MaxConns },
+		"-1 of 8 connections":    func(c *postgres.Config) { c.Writers = -1 },
 		"statement timeout of 0": func(c *postgres.Config) { c.StatementTimeout = 0 },
 		"cannot parse":           func(c *postgres.Config) { c.DSN = "postgres://u:hunter2@host:port/x" },
 	} {
@@ -111,6 +146,12 @@ func TestUnsafeServerIsRefused(t *testing.T) {
 	require.False(t, unflushed)
 }
 
+// view is an event of a post.
+func view(id int64, n byte) store.Add {
+	key := store.Key{Counter: likes.Views, Item: likes.Item{Type: 1, ID: likes.ItemID(id)}}
+	return store.Add{Key: key, Event: likes.EventID{n, 1}, At: time.Now().UTC().Truncate(time.Microsecond)}
+}
+
 // TestTablesAreUsedAsDesigned holds the physical design to its reasons: no table
 // is ever scanned, and toggles touch no index.
 func TestTablesAreUsedAsDesigned(t *testing.T) {
@@ -140,12 +181,19 @@ func TestTablesAreUsedAsDesigned(t *testing.T) {
 	require.NoError(t, r.Registers(t.Context(), likes.Likes, 5, []likes.Item{{Type: 1, ID: 3}}, make([]likes.Register, 1)))
 	_, err = r.WalkEdges(t.Context(), likes.Edge{Counter: likes.Likes}, store.MaxWalk)
 	require.NoError(t, err)
+	for n := range 200 {
+		adds := []store.Add{view(int64(n%items+1), byte(n))}
+		require.NoError(t, r.Add(t.Context(), adds, make([]store.Added, 1)))
+	}
+	forgotten, err := r.Forget(t.Context(), time.Now().Add(time.Hour), 150)
+	require.NoError(t, err)
+	require.Equal(t, 150, forgotten)
 	requireExact(t, r)
 	require.NoError(t, r.Close()) // its sessions report their statistics
 	var scans, updates, hot int64
 	poll(t, "the statistics have arrived", func() bool {
 		require.NoError(t, r.conn.QueryRow(t.Context(), `select sum(seq_scan), sum(n_tup_upd) filter (where relname = 'edges'),
-			sum(n_tup_hot_upd) filter (where relname = 'edges') from pg_stat_user_tables where relname in ('edges', 'counters')`).
+			sum(n_tup_hot_upd) filter (where relname = 'edges') from pg_stat_user_tables where relname in ('edges', 'counters', 'tally_events')`).
 			Scan(&scans, &updates, &hot))
 		return updates == toggles
 	})
@@ -157,6 +205,34 @@ func TestTablesAreUsedAsDesigned(t *testing.T) {
 	require.NoError(t, err)
 	t.Logf("%d bytes per edge with both indexes", bytes)
 	require.Less(t, bytes, int64(250))
+}
+
+// TestAFailedConnectionIsToldOnce: with TLS preferred, the driver tries twice.
+func TestAFailedConnectionIsToldOnce(t *testing.T) {
+	address := containers.SharedPostgres(t).Addr()
+	for dsn, says := range map[string]string{
+		"postgres://postgres:wrong@" + address + "/postgres": "password authentication failed",
+		"postgres://u@127.0.0.1:1/x":                         "connection refused",
+	} {
+		_, opened := postgres.Open(t.Context(), config(dsn))
+		_, status := postgres.SchemaStatus(t.Context(), dsn)
+		for _, err := range []error{opened, status} {
+			require.Equal(t, 1, strings.Count(err.Error(), says), err)
+			require.NotContains(t, err.Error(), "TLS")
+			require.NotContains(t, err.Error(), "\n")
+		}
+	}
+}
+
+func TestSessionsAreNamed(t *testing.T) {
+	dsn := containers.SharedPostgres(t).MigratedDatabase(t, "likectl_schema", migrate)
+	for suffix, want := range map[string]string{"": "likectl", "&application_name=shop": "shop"} {
+		open(t, dsn+suffix)
+		var n int
+		require.NoError(t, connect(t, dsn).QueryRow(t.Context(),
+			"select count(*) from pg_stat_activity where datname = current_database() and application_name = $1", want).Scan(&n))
+		require.Positive(t, n, want)
+	}
 }
 
 func TestNowIsTheServersClock(t *testing.T) {

@@ -9,6 +9,8 @@ const (
 	likersStatement    = "likectl_likers"
 	likedByStatement   = "likectl_liked_by"
 	walkStatement      = "likectl_walk"
+	addStatement       = "likectl_add"
+	forgetStatement    = "likectl_forget"
 	nowStatement       = "likectl_now"
 )
 
@@ -24,19 +26,28 @@ func statements() []statement {
 		{likersStatement, likersSQL},
 		{likedByStatement, likedBySQL},
 		{walkStatement, walkEdgesSQL},
+		{addStatement, addSQL},
+		{forgetStatement, forgetSQL},
 		{nowStatement, "select clock_timestamp()"},
 	}
 }
 
 // Both kinds of batches take parallel arrays: counters, item types, items,
-// users, clocks, begins of likes, states.
+// users, clocks, begins of likes, states. Issued ones also take the clocks of
+// restarted writes and the instant after which they must not begin.
 const (
 	insertSQL = `
 with up as (
 	insert into edges as e (counter, item_type, item_id, user_id, clock, liked_at, liked, was)
 	select c, t, i, u, k, a, l, false
 	from unnest($1::smallint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::timestamptz[], $7::bool[])
-		as w(c, t, i, u, k, a, l)
+		as w(c, t, i, u, k, a, l)`
+
+	// See inTime. The sub-select is evaluated once.
+	inTimeSQL = `
+	where (select clock_timestamp() <= $9::timestamptz)`
+
+	conflictSQL = `
 	on conflict (counter, item_type, item_id, user_id) do update set was = e.liked, liked = excluded.liked,`
 
 	// 4096 is one microsecond of a clock: likes.Clock.Next. The clocks of
@@ -65,7 +76,7 @@ c as (
 	// The answer has a row per edge (with its old state and clock) and a row
 	// per counter (user 0, with count and version): joining them is left to the
 	// caller, who knows that both are sorted.
-	issueSQL = insertSQL + issueRule + countersSQL + `,
+	issueSQL = insertSQL + inTimeSQL + conflictSQL + issueRule + countersSQL + `,
 k as (
 	select f.counter, f.item_type, f.item_id, f.count, f.version
 	from (select array_agg(counter) as c, array_agg(item_type) as t, array_agg(item_id) as i
@@ -75,8 +86,50 @@ select counter, item_type, item_id, user_id, was, clock, 0::bigint from up
 union all select counter, item_type, item_id, 0, false, count, version from c
 union all select counter, item_type, item_id, 0, false, count, version from k`
 
-	replaySQL = insertSQL + replayRule + countersSQL + `
+	replaySQL = insertSQL + conflictSQL + replayRule + countersSQL + `
 select counter, item_type, item_id, user_id, was, clock, 0::bigint from up`
+)
+
+// Adds to tallies take parallel arrays: counters, item types, items, events and
+// when they are added.
+const (
+	// An insert that meets an event of a transaction in flight waits for its end;
+	// then the event is there (and the insert does nothing) or it is not. So new
+	// is exact, and d is complete only when every event is locked. The items
+	// whose counters do not change are read as in issueSQL: an event that was
+	// waited for is counted by now, but not in this statement's snapshot.
+	addSQL = `
+with w as (
+	select * from unnest($1::smallint[], $2::smallint[], $3::bigint[], $4::uuid[], $5::timestamptz[]) as w(c, t, i, e, a)),
+new as (
+	insert into tally_events (counter, item_type, item_id, event_id, at)
+	select c, t, i, e, a from w
+	on conflict do nothing
+	returning counter, item_type, item_id, event_id),
+d as materialized (
+	select counter, item_type, item_id, count(*) as n
+	from new group by 1, 2, 3 order by 1, 2, 3),
+c as (
+	insert into counters as c (counter, item_type, item_id, count, version)
+	select counter, item_type, item_id, n, 1 from d
+	on conflict (counter, item_type, item_id) do update set count = c.count + excluded.count, version = c.version + 1
+	returning counter, item_type, item_id, count, version),
+k as (
+	select f.counter, f.item_type, f.item_id, f.count, f.version
+	from (select array_agg(c) as c, array_agg(t) as t, array_agg(i) as i
+		from (select c, t, i from w except select counter, item_type, item_id from d) s having count(*) > 0) same
+	cross join lateral likectl_counts(same.c, same.t, same.i) f)
+select counter, item_type, item_id, event_id, 0::bigint, 0::bigint from new
+union all select counter, item_type, item_id, null::uuid, count, version from c
+union all select counter, item_type, item_id, null::uuid, count, version from k`
+
+	// Instances that forget at the same time take different events.
+	forgetSQL = `
+with gone as (
+	delete from tally_events where ctid = any(array(
+		select ctid from tally_events where at < $1::timestamptz order by at limit $2::bigint for update skip locked))
+	returning 1)
+select count(*) from gone`
 )
 
 // "offset 0" keeps the planner from turning the look-ups around: one descent of

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -21,13 +22,17 @@ type Store struct {
 	place   string
 	epoch   likes.Epoch
 	timeout time.Duration // of one call, including its retries
+	server  serverClock
+	reading chan struct{} // holds a value per read in flight; its size is what writes leave
 	params  sync.Pool     // of *params
 }
 
 var (
-	_ store.Edges   = (*Store)(nil)
-	_ store.Auditor = (*Store)(nil)
-	_ store.Walker  = (*Store)(nil)
+	_ store.Edges     = (*Store)(nil)
+	_ store.Tallies   = (*Store)(nil)
+	_ store.Auditor   = (*Store)(nil)
+	_ store.Walker    = (*Store)(nil)
+	_ store.ItemTypes = (*Store)(nil)
 )
 
 // Open connects to the database, which must have the schema of this program
@@ -41,13 +46,21 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{place: place(config.ConnConfig), timeout: c.StatementTimeout + grace}
+	s := &Store{
+		place: place(config.ConnConfig), timeout: c.StatementTimeout + grace,
+		reading: make(chan struct{}, int(config.MaxConns)-c.Writers), server: serverClock{started: time.Now()},
+	}
 	s.params.New = func() any { return new(params) }
 	if err := s.inspect(ctx, c, config.ConnConfig.Copy()); err != nil {
 		return nil, fmt.Errorf("open %s: %w", s.place, err)
 	}
 	setup := sessionSQL(c.StatementTimeout)
-	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error { return prepare(ctx, conn, setup) }
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		if err := prepare(ctx, conn, setup); err != nil {
+			return err
+		}
+		return s.observe(ctx, conn)
+	}
 	s.pool, err = pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", s.place, err)
@@ -64,10 +77,10 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 func (s *Store) inspect(ctx context.Context, c Config, config *pgx.ConnConfig) error {
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
-		return likes.Errorf(likes.ErrUnavailable, "%w", err)
+		return likes.Errorf(likes.ErrUnavailable, "%w", attempt(err))
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	if err := checkSchema(ctx, conn); err != nil {
+	if err := checkSchema(ctx, conn, cmp.Or(c.SchemaUp, "likectl schema up")); err != nil {
 		return err
 	}
 	if err := conn.QueryRow(ctx, "select epoch from likectl_meta").Scan(&s.epoch); err != nil {
@@ -86,12 +99,16 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Now reads the server's clock.
+// Now reads the server's clock. It does not queue behind reads: it is also the
+// sign of life that decides whether this instance gets requests.
 func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	var now time.Time
-	err := s.read(ctx, "read the clock", nowStatement, func(*params) {}, func(row [][]byte) {
+	err := s.query(ctx, "read the clock", nowStatement, func(*params) {}, func(row [][]byte) {
 		now = timestamp(row[0])
 	})
+	if err == nil {
+		s.server.read(now)
+	}
 	return now, err
 }
 

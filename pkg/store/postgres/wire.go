@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"likectl/pkg/likes"
 )
 
 // The arrays of a batch go to the server in the binary format, appended to one
@@ -26,6 +28,15 @@ type params struct {
 }
 
 func (p *params) reset() { p.buf, p.ends = p.buf[:0], p.ends[:0] }
+
+// mark returns how many parameters there are, and back drops all that came
+// after a mark.
+func (p *params) mark() int { return len(p.ends) }
+
+func (p *params) back(mark int) {
+	p.ends = p.ends[:mark]
+	p.buf = p.buf[:p.ends[mark-1]]
+}
 
 // all returns the parameters in the order in which they were added.
 func (p *params) all() [][]byte {
@@ -89,6 +100,18 @@ func (p *params) bools(n int, at func(i int) bool) {
 			b = 1
 		}
 		p.buf = append(p.buf, 0, 0, 0, 1, b)
+	}
+	p.end()
+}
+
+func (p *params) time(v time.Time) { p.int8(v.UnixMicro() - epoch2000) }
+
+func (p *params) uuids(n int, at func(i int) likes.EventID) {
+	p.header(pgtype.UUIDOID, n)
+	for i := range n {
+		e := at(i)
+		p.buf = append(p.buf, 0, 0, 0, byte(len(e)))
+		p.buf = append(p.buf, e[:]...)
 	}
 	p.end()
 }

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"database/sql/driver"
 
@@ -10,11 +9,12 @@ import (
 )
 
 // Both pages follow the primary keys: an item's edges lie together, so grouping
-// needs no sort and stops after limit items.
+// needs no sort and stops after limit items. The page of counters is of one
+// counter, since tallies lie between the sets.
 const (
 	selectCounterPage statement = `SELECT counter, item_type, item_id, count FROM counters
-		WHERE (counter, item_type, item_id) > (?, ?, ?)
-		ORDER BY counter, item_type, item_id LIMIT ?`
+		WHERE counter = ? AND (item_type, item_id) > (?, ?)
+		ORDER BY item_type, item_id LIMIT ?`
 	selectEdgePage statement = `SELECT counter, item_type, item_id, sum(liked) FROM edges
 		WHERE (counter, item_type, item_id) > (?, ?, ?)
 		GROUP BY counter, item_type, item_id
@@ -25,11 +25,11 @@ const (
 		FROM (VALUES (?,?,?)) AS k LEFT JOIN counters AS c
 		ON c.counter = k.column1 AND c.item_type = k.column2 AND c.item_id = k.column3`
 
-	countCounters statement = `SELECT count(*) FROM counters`
+	countCounters statement = `SELECT count(*) FROM counters WHERE counter = ?`
 )
 
-// tally is one side of the comparison for one key.
-type tally struct {
+// keyed is one side of the comparison for one key.
+type keyed struct {
 	store.Key
 	n int64
 }
@@ -37,13 +37,24 @@ type tally struct {
 // Audit compares the next counters in one snapshot; see [store.Auditor].
 // Writers do not wait for it.
 func (s *Store) Audit(ctx context.Context, after store.Key, limit int) (store.Audit, error) {
-	var stored, counted []tally
+	var stored, counted []keyed
 	err := s.snapshot(ctx, "audit counters", func(r *conn) error {
-		var err error
-		if stored, err = r.tallies(ctx, selectCounterPage, after, limit); err != nil {
-			return err
+		for _, c := range likes.SetCounters() {
+			from := store.Key{Counter: c}
+			switch {
+			case c < after.Counter || len(stored) == limit:
+				continue
+			case c == after.Counter:
+				from = after
+			}
+			page, err := r.side(ctx, selectCounterPage, from, limit-len(stored))
+			if err != nil {
+				return err
+			}
+			stored = append(stored, page...)
 		}
-		counted, err = r.tallies(ctx, selectEdgePage, after, limit)
+		var err error
+		counted, err = r.side(ctx, selectEdgePage, after, limit)
 		return err
 	})
 	if err != nil {
@@ -52,21 +63,20 @@ func (s *Store) Audit(ctx context.Context, after store.Key, limit int) (store.Au
 	return merge(stored, counted, limit), nil
 }
 
-// tallies reads one page of keys with a number each.
-func (c *conn) tallies(ctx context.Context, page statement, after store.Key, limit int) ([]tally, error) {
-	var all []tally
+// side reads one page of keys with a number each.
+func (c *conn) side(ctx context.Context, page statement, after store.Key, limit int) ([]keyed, error) {
+	var all []keyed
 	c.bindKey(after)
 	c.bind(int64(limit))
 	err := c.query(ctx, page, 1, func(v []driver.Value) {
-		item := likes.Item{Type: likes.ItemType(number(v[1])), ID: likes.ItemID(number(v[2]))}
-		all = append(all, tally{store.Key{Counter: likes.Counter(number(v[0])), Item: item}, number(v[3])})
+		all = append(all, keyed{keyOf(v), number(v[3])})
 	})
 	return all, err
 }
 
 // merge walks both pages in key order, up to limit keys. Each page holds its
 // side's first limit keys, so up to that many no key is missing from either.
-func merge(stored, counted []tally, limit int) store.Audit {
+func merge(stored, counted []keyed, limit int) store.Audit {
 	var a store.Audit
 	for a.Checked < limit && len(stored)+len(counted) > 0 {
 		var d store.Drift
@@ -90,19 +100,14 @@ func merge(stored, counted []tally, limit int) store.Audit {
 }
 
 // compareHeads says which of two lists, not both empty, has the lower first key.
-func compareHeads(a, b []tally) int {
+func compareHeads(a, b []keyed) int {
 	switch {
 	case len(a) == 0:
 		return 1
 	case len(b) == 0:
 		return -1
 	}
-	x, y := a[0].Key, b[0].Key
-	return cmp.Or(
-		cmp.Compare(x.Counter, y.Counter),
-		cmp.Compare(x.Item.Type, y.Item.Type),
-		cmp.Compare(x.Item.ID, y.Item.ID),
-	)
+	return a[0].Compare(b[0].Key)
 }
 
 // add counts a comparison and keeps it if it found a drift. An item of which
@@ -116,6 +121,9 @@ func add(a *store.Audit, d store.Drift) {
 
 // AuditItem compares the given counters in one snapshot; see [store.Auditor].
 func (s *Store) AuditItem(ctx context.Context, keys []store.Key) (store.Audit, error) {
+	if err := store.CheckAudit(keys...); err != nil {
+		return store.Audit{}, err
+	}
 	var a store.Audit
 	err := s.snapshot(ctx, "audit counters", func(r *conn) error {
 		for _, k := range keys {
@@ -123,7 +131,9 @@ func (s *Store) AuditItem(ctx context.Context, keys []store.Key) (store.Audit, e
 			if err != nil {
 				return err
 			}
-			add(&a, d)
+			if !d.Missing || d.Edges > 0 {
+				add(&a, d)
+			}
 		}
 		return nil
 	})
@@ -151,6 +161,9 @@ func (c *conn) drift(ctx context.Context, k store.Key) (store.Drift, store.Count
 // by themselves; writers wait while the item's edges are counted (about 0.1 s
 // per million).
 func (s *Store) Repair(ctx context.Context, k store.Key) (store.Drift, error) {
+	if err := store.CheckAudit(k); err != nil {
+		return store.Drift{}, err
+	}
 	var d store.Drift
 	err := s.write(ctx, "repair counter", func(ctx context.Context, w *conn) error {
 		var row store.CountRow
@@ -172,7 +185,13 @@ func (s *Store) Repair(ctx context.Context, k store.Key) (store.Drift, error) {
 func (s *Store) Estimate(ctx context.Context) (int64, error) {
 	var n int64
 	err := s.read(ctx, "count counters", func(r *conn) error {
-		return r.query(ctx, countCounters, 1, func(v []driver.Value) { n = number(v[0]) })
+		for _, c := range likes.SetCounters() {
+			r.bind(int64(c))
+			if err := r.query(ctx, countCounters, 1, func(v []driver.Value) { n += number(v[0]) }); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	return n, err
 }

@@ -116,23 +116,32 @@ func (b *batch) settle(ctx context.Context, w *conn, replay bool, out []store.Wr
 	if err != nil {
 		return err
 	}
-	changed := 0
-	for i, item := range b.items {
-		row := &b.count[i]
-		if item.delta != 0 {
-			row.N += item.delta
-			row.Version = likes.CountVersion{Epoch: epoch, N: row.Version.N + 1}
-			b.keys[changed], b.count[changed] = item.Key, *row
-			changed++
-		}
+	changed := b.move(epoch, func(item itemRow, row store.CountRow) {
 		if replay {
-			continue
+			return
 		}
 		for j := item.first; j < item.end; j++ {
 			out[j].Count, out[j].Version = row.N, row.Version
 		}
-	}
+	})
 	return w.storeCounters(ctx, b.keys[:changed], b.count[:changed])
+}
+
+// move adds the items' deltas to their counters, which have been read, tells
+// every item's counter as it is then, and returns how many have changed: they
+// are the first of keys and count.
+func (b *batch) move(epoch likes.Epoch, tell func(itemRow, store.CountRow)) (changed int) {
+	for i, item := range b.items {
+		row := b.count[i]
+		if item.delta != 0 {
+			row.N += item.delta
+			row.Version = likes.CountVersion{Epoch: epoch, N: row.Version.N + 1}
+			b.keys[changed], b.count[changed] = item.Key, row
+			changed++
+		}
+		tell(item, row)
+	}
+	return changed
 }
 
 // storeEdges writes the registers, many rows per statement.

@@ -139,6 +139,11 @@ func (c *conn) bind(values ...int64) {
 	}
 }
 
+// bindBytes appends a blob, which must not change until the statement has run.
+func (c *conn) bindBytes(b []byte) {
+	c.args = append(c.args, driver.NamedValue{Ordinal: len(c.args) + 1, Value: b})
+}
+
 // bindNulls appends keys that match no row.
 func (c *conn) bindNulls(n int) {
 	for range n {

@@ -82,7 +82,7 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 	require.NoError(t, r.Exec(t.Context(), "insert into likectl_schema (version_id, is_applied) values (99, 1)"))
 	_, err := sqlite.Open(t.Context(), r.path)
 	require.ErrorIs(t, err, likes.ErrUnavailable)
-	require.ErrorContains(t, err, "has schema 99 and this likectl knows up to 1")
+	require.ErrorContains(t, err, "has schema 99 and this likectl knows up to 2")
 	_, err = sqlite.SchemaStatus(t.Context(), r.path)
 	require.ErrorContains(t, err, "has schema 99")
 
@@ -254,7 +254,7 @@ func TestPlans(t *testing.T) {
 	for _, statement := range sqlite.Statements(2) {
 		for _, detail := range r.plan(t, statement) {
 			require.NotContains(t, detail, "TEMP B-TREE", statement)
-			for _, table := range []string{"edges", "counters", "e", "c"} {
+			for _, table := range []string{"edges", "counters", "tally_events", "e", "c"} {
 				require.NotEqual(t, "SCAN "+table, detail, statement)
 				require.False(t, strings.HasPrefix(detail, "SCAN "+table+" "), "%s: %s", statement, detail)
 			}

@@ -9,6 +9,7 @@ func Statements(n int) []string {
 	for _, s := range []statement{
 		selectRegisters, selectCounts, selectLikers, selectLikedSameType, selectLikedNextTypes,
 		selectCounterPage, selectEdgePage, selectDrift, upsertEdges, upsertCounters, selectWalk,
+		deleteEvents,
 	} {
 		all = append(all, s.sql(n))
 	}

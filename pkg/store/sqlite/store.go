@@ -8,7 +8,8 @@
 //
 // A batch is one BEGIN IMMEDIATE transaction: all registers are read in one
 // statement, the rules of [likes.Register] decide in Go, and rows are written
-// many per statement. synchronous=FULL makes COMMIT return only after an fsync
+// many per statement. Events of tallies are inserted where they are not there
+// yet, and their counters moved, in the same way. synchronous=FULL makes COMMIT return only after an fsync
 // of the WAL, so a power failure takes back nothing that was acknowledged;
 // TestEveryCommitIsSynced counts the system calls. By hand:
 //
@@ -47,9 +48,11 @@ type Store struct {
 }
 
 var (
-	_ store.Edges   = (*Store)(nil)
-	_ store.Auditor = (*Store)(nil)
-	_ store.Walker  = (*Store)(nil)
+	_ store.Edges     = (*Store)(nil)
+	_ store.Tallies   = (*Store)(nil)
+	_ store.Auditor   = (*Store)(nil)
+	_ store.Walker    = (*Store)(nil)
+	_ store.ItemTypes = (*Store)(nil)
 )
 
 // Open opens the database file, creates it with mode 0600 if it is missing, and

@@ -87,7 +87,7 @@ func testAuditItem(t *testing.T, s Store) {
 	damage(t, s)
 	a, err := s.AuditItem(t.Context(), []store.Key{key(10), key(1), key(2), key(999)})
 	require.NoError(t, err)
-	require.Equal(t, 4, a.Checked)
+	require.Equal(t, 3, a.Checked, "of item 999 there is nothing to compare")
 	require.Equal(t, store.Key{}, a.Next)
 	require.ElementsMatch(t, []store.Drift{
 		{Key: key(2), Stored: 10, Edges: 3},

@@ -21,10 +21,13 @@ import (
 //
 //	edges(counter, item_type, item_id, user_id, clock, liked, …)
 //	counters(counter, item_type, item_id, count, version)
+//	tally_events(event_id, counter, item_type, item_id, at)
 type Store interface {
 	store.Edges
+	store.Tallies
 	store.Auditor
 	store.Walker
+	store.ItemTypes
 	// Exec runs one statement in a transaction of its own.
 	Exec(ctx context.Context, sql string) error
 	// Int returns the one integer that a query yields.
@@ -62,6 +65,14 @@ func Run(t *testing.T, open func(testing.TB) Store) {
 		{"WalkFindsEveryLikedEdgeInKeyOrder", testWalk},
 		{"WalkStepsAreBounded", testWalkSteps},
 		{"WalkUnderWrites", testWalkUnderWrites},
+		{"AddModel", testAddModel},
+		{"AnEventIsCountedByTallyItemAndID", testAddKey},
+		{"ConcurrentEqualEventsCountOnce", testEqualAdds},
+		{"ForgettingChangesNoCount", testForget},
+		{"TalliesAreNotAudited", testTalliesAreNotAudited},
+		{"EndedContextCountsNothingSilently", testAddEndedContext},
+		{"ItemTypesNeverChange", testItemTypes},
+		{"ItemTypesOfConcurrentStarts", testItemTypesConcurrent},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
@@ -156,11 +167,7 @@ func walk(t testing.TB, s Store, limit int) (drifts []store.Drift, checked int) 
 		if a.Next == (store.Key{}) {
 			return drifts, checked
 		}
-		require.Positive(t, keyOrder(a.Next, after), "a walk must go forward")
+		require.Positive(t, a.Next.Compare(after), "a walk must go forward")
 		after = a.Next
 	}
-}
-
-func keyOrder(a, b store.Key) int {
-	return likes.Edge{Counter: a.Counter, Item: a.Item}.Compare(likes.Edge{Counter: b.Counter, Item: b.Item})
 }

@@ -39,10 +39,18 @@ create table counters (
     primary key (counter, item_type, item_id)
 ) with (fillfactor = 60);
 
--- One row: the epoch of every count's version.
+-- What item_type stands for. No row is ever changed: see store.ItemTypes.
+create table item_types (
+    name text     primary key,
+    type smallint not null unique check (type > 0)
+);
+
+-- One row: the epoch of every count's version, and a fingerprint of the secret
+-- that all instances share (null before the first one has started).
 create table likectl_meta (
     id         bool        primary key default true check (id),
     epoch      bigint      not null,
+    secret     text,
     created_at timestamptz not null default now()
 );
 insert into likectl_meta (epoch) values (1);

@@ -24,6 +24,12 @@ CREATE TABLE counters (
     PRIMARY KEY (counter, item_type, item_id)
 ) STRICT, WITHOUT ROWID;
 
+-- What item_type stands for. No row is ever changed: see store.ItemTypes.
+CREATE TABLE item_types (
+    name TEXT    PRIMARY KEY,
+    type INTEGER NOT NULL UNIQUE CHECK (type > 0)
+) STRICT;
+
 -- One row: the epoch of every count's version.
 CREATE TABLE likectl_meta (
     id    INTEGER PRIMARY KEY CHECK (id = 1),
