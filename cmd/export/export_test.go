@@ -73,7 +73,7 @@ func TestRoundTripBetweenPostgresAndSQLite(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, out)
 	require.Contains(t, errOut, "exported 3 likes and 1 saves to "+first)
-	importInto(t, first, embedded...)
+	importInto(t, first, append(embedded, "--create")...)
 	_, _, _, err = execute(t.Context(), NewCmd(), append(embedded, "-o", second)...)
 	require.NoError(t, err)
 	a, err := os.ReadFile(first)
