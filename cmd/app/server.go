@@ -109,7 +109,7 @@ func (s *Server) adminHandler(health *httpapi.Health, metrics *telemetry.Metrics
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	return mux
+	return adminapi.LocalOnly(mux)
 }
 
 // adminIndex lists what there is on the admin listener.
@@ -123,7 +123,8 @@ func adminIndex(w http.ResponseWriter, _ *http.Request) {
 /debug/pprof/          profiles
 /admin/v1/item_types   for likectl, with an admin token: item types,
 /admin/v1/replay       import,
-/admin/v1/reconcile    reconcile
+/admin/v1/reconcile    reconcile,
+/admin/v1/walk         export
 `) // a client that is gone needs no list
 }
 

@@ -101,6 +101,19 @@ func openTier(ctx context.Context, cfg config.Config, log *slog.Logger, hooks ti
 	return t, nil
 }
 
+// within waits for a store to close at most until the context ends: a server that
+// hangs is not worth waiting for, since everything answered is committed.
+func within(ctx context.Context, closeStore func() error) error {
+	closed := make(chan error, 1)
+	go func() { closed <- closeStore() }()
+	select {
+	case err := <-closed:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("connections not closed in time: %w", ctx.Err())
+	}
+}
+
 // Close drains the write path and closes the stores.
 func (t *Tier) Close(ctx context.Context) error { return t.opened.Close(ctx, t.log) }
 
@@ -153,7 +166,7 @@ func (t *Tier) openPostgres(ctx context.Context, cfg config.Config) (edges, erro
 	if err != nil {
 		return nil, err
 	}
-	t.opened.Push("postgres", func(context.Context) error { return db.Close() })
+	t.opened.Push("postgres", func(ctx context.Context) error { return within(ctx, db.Close) })
 	t.Auditor, t.Walker, t.shared = db, db, db
 	t.Backend = db.String()
 	t.Probes = []httpapi.Probe{{Name: "postgres", Check: pinged(db)}}

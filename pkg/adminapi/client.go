@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"likectl/pkg/likes"
 	"likectl/pkg/reconcile"
@@ -49,8 +50,14 @@ func BaseURL(text string) (string, error) {
 // Close closes the idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
+// firstAnswer is how long a server may take for an answer that costs it nothing:
+// one that was stopped or hangs must not hang its operator too.
+const firstAnswer = 10 * time.Second
+
 // ItemTypes returns the server's item types.
 func (c *Client) ItemTypes(ctx context.Context) (likes.ItemTypes, error) {
+	ctx, cancel := context.WithTimeout(ctx, firstAnswer)
+	defer cancel()
 	var answer typesAnswer
 	if err := c.call(ctx, http.MethodGet, pathTypes, nil, &answer); err != nil {
 		return likes.ItemTypes{}, err

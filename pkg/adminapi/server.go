@@ -92,6 +92,19 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mux.ServeHTTP(w, r)
 }
 
+// LocalOnly refuses requests whose Host is not a loopback address: a page in an
+// operator's browser could otherwise reach the listener under a name of its own
+// that it lets point here (DNS rebinding).
+func LocalOnly(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !loopback(r.Host) {
+			http.Error(w, fmt.Sprintf("the host %.100q is not a loopback address", r.Host), http.StatusForbidden)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
 // loopback says whether a Host header names this machine.
 func loopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
