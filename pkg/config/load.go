@@ -44,11 +44,20 @@ func Load(file string, overrides map[string]any) (Config, error) {
 	}
 	types := cfg.Items.Types
 	cfg.Items.Types = nil // a file replaces the types, it does not add to the defaults
+	defaults := cfg.Limits
+	for _, b := range cfg.Limits.buckets() { // and the limits, entry by entry
+		*b.limits = nil
+	}
 	if err := v.UnmarshalExact(&cfg); err != nil {
 		return Config{}, likes.Errorf(likes.ErrInvalid, "configuration%s: %w", in(file), err)
 	}
 	if cfg.Items.Types == nil {
 		cfg.Items.Types = types
+	}
+	for i, b := range cfg.Limits.buckets() {
+		if *b.limits == nil {
+			*b.limits = *defaults.buckets()[i].limits
+		}
 	}
 	if err := cfg.Validate(); err != nil {
 		return Config{}, likes.Errorf(likes.ErrInvalid, "configuration%s: %w", in(file), err)
@@ -71,6 +80,9 @@ const (
 	maxQueue = 1_000_000
 )
 
+// maxKeys is 1.5 GB for one list of limits.
+const maxKeys = 10_000_000
+
 // Validate returns ErrInvalid that names every key out of range.
 func (c Config) Validate() error {
 	var bad []error
@@ -92,6 +104,8 @@ func (c Config) Validate() error {
 	if _, err := c.Auth.Sources(); err != nil {
 		bad = append(bad, err)
 	}
+	check(c.Limits.MaxKeys <= maxKeys, "limits.max_keys", fmt.Sprintf("want at most %d", maxKeys))
+	bad = append(bad, c.Limits.check()...)
 	check(c.Log.Format == "text" || c.Log.Format == "json", "log.format", "want text or json")
 	check(oneOf(c.Log.Level, "debug", "info", "warn", "error"), "log.level", "want debug, info, warn or error")
 	for section, b := range map[string]Batch{"write": c.Write, "replay": c.Replay} {
