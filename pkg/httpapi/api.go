@@ -177,9 +177,6 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, name string, rt *rou
 // request of its address; nothing of a refused request's body is read.
 func (a *API) run(ctx context.Context, c *call, rt *route) error {
 	refused := c.authorise(rt.access)
-	if refused != nil {
-		c.caller = auth.Identity{} // whatever its token says
-	}
 	if err := c.takeRequest(ctx); err != nil {
 		return err
 	}

@@ -88,9 +88,11 @@ func (c *call) authorise(a access) error {
 	if err != nil {
 		return err
 	}
-	if c.caller, err = c.api.cfg.Auth.Verify(token); err != nil {
+	caller, err := c.api.cfg.Auth.Verify(token)
+	if err != nil {
 		return err
 	}
+	c.caller = caller
 	if a == service && c.caller.Scope < auth.Service {
 		return errScope
 	}

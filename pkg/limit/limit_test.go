@@ -98,6 +98,26 @@ func TestACallThatOneLimitRefusesCostsNothingOfTheOther(t *testing.T) {
 	})
 }
 
+func TestTheWaitIsTheLongestOfThoseThatRefuse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, limit.Limit{Max: 10, Window: 24 * time.Hour}, limit.Limit{Max: 10, Window: time.Minute})
+		require.Equal(t, 10, allowed(t, l, "a"))
+		require.Equal(t, 144*time.Minute, take(t, l, "a").RetryAfter)
+	})
+}
+
+func TestANewWindowStartsFromTheNextLongerOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, limit.Limit{Max: 1000, Window: 24 * time.Hour}, limit.Limit{Max: 100, Window: time.Hour})
+		for range 60 {
+			take(t, l, "a")
+		}
+		time.Sleep(time.Hour) // the hour has all back, the day has not
+		require.NoError(t, l.SetLimits(limit.Limit{Max: 50, Window: time.Minute}))
+		require.Equal(t, 50, allowed(t, l, "a"))
+	})
+}
+
 func TestHeaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(t, perMinute, limit.Limit{Max: 1000, Window: 24 * time.Hour})
