@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -90,7 +89,7 @@ func TestRates_EveryMutationHasItsBucket(t *testing.T) {
 			require.Equal(t, 200, f.do(f.request(r.method, r.path, item(1), f.token(2, auth.User))).status, "another user is not concerned")
 			time.Sleep(60/n*time.Second - 1)
 			refusedBy(t, f.do(f.request(r.method, r.path, item(1), mine)), r.bucket)
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			require.Equal(t, 200, f.do(f.request(r.method, r.path, item(1), mine)).status, "Retry-After is not true")
 			refusedBy(t, f.do(f.request(r.method, r.path, item(1), mine)), r.bucket)
 		})
@@ -261,8 +260,8 @@ func TestRates_AProxyThatMayBeMissingIsToldOnce(t *testing.T) {
 func TestRates_HeadersAreStructuredFields(t *testing.T) {
 	f, _ := limited(t, 1)
 	a := f.like("POST", 1, "1")
-	require.Regexp(t, regexp.MustCompile(`^("[a-z0-9-]+";q=\d+;w=\d+(, |$))+$`), a.header.Get("RateLimit-Policy"))
-	require.Regexp(t, regexp.MustCompile(`^("[a-z0-9-]+";r=\d+;t=\d+(, |$))+$`), a.header.Get("RateLimit"))
+	require.Regexp(t, `^("[a-z0-9-]+";q=\d+;w=\d+(, |$))+$`, a.header.Get("RateLimit-Policy"))
+	require.Regexp(t, `^("[a-z0-9-]+";r=\d+;t=\d+(, |$))+$`, a.header.Get("RateLimit"))
 	plain := newFixture(t).like("POST", 1, "1")
 	require.Empty(t, plain.header.Get("RateLimit"), "nothing is limited, nothing is said")
 }
