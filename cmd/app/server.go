@@ -91,9 +91,14 @@ func (s *Server) apiHandler(health *httpapi.Health, metrics *telemetry.Metrics) 
 	if err != nil {
 		return nil, err
 	}
+	rates, err := rates(s.cfg.Limits, metrics)
+	if err != nil {
+		return nil, err
+	}
 	return httpapi.New(httpapi.Config{
 		Service: s.tier.Service, Auth: s.tokens, Versions: versions, Types: types, Health: health,
 		Limits:   httpapi.Limits{MaxBody: s.cfg.HTTP.MaxBody, RequestTimeout: s.cfg.HTTP.RequestTimeout},
+		Rates:    rates,
 		Observer: metrics, Logger: s.log,
 	})
 }

@@ -23,6 +23,7 @@ type Config struct {
 	Tally    Batch    `mapstructure:"tally" doc:"batching of views and shares"`
 	Events   Events   `mapstructure:"events" doc:"the events of views and shares"`
 	HTTP     HTTP     `mapstructure:"http" doc:"limits of the API listener"`
+	Limits   Limits   `mapstructure:"limits" doc:"how often somebody may call, in this process"`
 	Auth     Auth     `mapstructure:"auth" doc:"who may call"`
 	Log      Log      `mapstructure:"log" doc:"logging to standard error"`
 
@@ -68,6 +69,28 @@ type HTTP struct {
 	MaxBody           int64         `mapstructure:"max_body" doc:"bytes of a request body"`
 	MaxHeader         int           `mapstructure:"max_header" doc:"bytes of a request's headers"`
 	MaxConnections    int           `mapstructure:"max_connections" doc:"open connections; more are closed at once"`
+}
+
+// Limits say how often somebody may call. Every process counts for itself.
+type Limits struct {
+	Enabled        bool     `mapstructure:"enabled" doc:"false: no call is limited"`
+	TrustedProxies []string `mapstructure:"trusted_proxies" doc:"addresses or networks whose X-Forwarded-For is believed"`
+	MaxKeys        int      `mapstructure:"max_keys" doc:"users or addresses remembered for each limit, about 150 bytes each; the idlest is forgotten"`
+
+	Like    []Limit `mapstructure:"like" doc:"likes of a user; all limits of a list hold at once"`
+	Unlike  []Limit `mapstructure:"unlike" doc:"unlikes of a user, apart from likes: a like can always be taken back"`
+	Save    []Limit `mapstructure:"save" doc:"saves of a user"`
+	Unsave  []Limit `mapstructure:"unsave" doc:"unsaves of a user"`
+	View    []Limit `mapstructure:"view" doc:"views of a user, or of an address without a token"`
+	Share   []Limit `mapstructure:"share" doc:"shares of a user"`
+	IP      []Limit `mapstructure:"ip" doc:"requests of a client address, except those with a service token"`
+	Service []Limit `mapstructure:"service" doc:"requests of the subject of a service token; empty: not limited"`
+}
+
+// Limit is so many calls in a window.
+type Limit struct {
+	Limit  int           `mapstructure:"limit" doc:"calls in the window"`
+	Window time.Duration `mapstructure:"window" doc:"whole seconds; what was used comes back evenly over it"`
 }
 
 // Auth says whose tokens are accepted.
@@ -146,6 +169,16 @@ func Default() Config {
 			WriteTimeout: 30 * time.Second, IdleTimeout: 60 * time.Second,
 			MaxBody: 1 << 20, MaxHeader: 16 << 10, MaxConnections: 16_384,
 		},
+		// The keys of a bucket: 65,536 users a minute are 1,000 a second, each of
+		// whom likes once, about what one database commits; and it is 10 MB.
+		Limits: Limits{
+			Enabled: true, TrustedProxies: []string{}, MaxKeys: 1 << 16,
+			Like: perMinute(100), Unlike: perMinute(100), Save: perMinute(100), Unsave: perMinute(100),
+			View: perMinute(600), Share: perMinute(100),
+			// Many users share an address: a company's, a carrier's. This one is
+			// against a single client that takes all of the service.
+			IP: perMinute(60_000), Service: []Limit{},
+		},
 		Auth: Auth{
 			Issuer: "likectl", Audience: "likectl", Leeway: 30 * time.Second, Cache: 50_000,
 			Keys: []AuthKey{}, FileRefresh: 5 * time.Second, JWKSRefresh: 5 * time.Minute,
@@ -153,3 +186,5 @@ func Default() Config {
 		Log: Log{Level: "info", Format: "text"},
 	}
 }
+
+func perMinute(n int) []Limit { return []Limit{{Limit: n, Window: time.Minute}} }

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -16,6 +17,7 @@ import (
 
 	"likectl/pkg/auth"
 	"likectl/pkg/likes"
+	"likectl/pkg/limit"
 )
 
 const example = "../../configs/tier1.yaml"
@@ -32,6 +34,7 @@ func TestEveryFieldHasDocDefaultAndAnEntryInTheExample(t *testing.T) {
 	v.SetConfigFile(example)
 	require.NoError(t, v.ReadInConfig())
 	walk(reflect.ValueOf(Default()), "", func(key string, f reflect.Value) {
+		key = strings.NewReplacer("[", ".", "]", "").Replace(key) // limits.like[0].limit
 		require.True(t, v.IsSet(key), "%s is not in %s", key, example)
 		if key != "postgres.dsn" && f.Kind() != reflect.Bool {
 			require.False(t, f.IsZero(), "%s has no default", key)
@@ -93,7 +96,7 @@ func TestTheExampleShowsEveryKeyOfTheEntriesOfAuthKeys(t *testing.T) {
 	shown := map[string]bool{}
 	entry := func(key string) (string, bool) {
 		_, name, found := strings.Cut(key, "].")
-		return name, found
+		return name, found && strings.HasPrefix(key, "auth.keys[")
 	}
 	walk(reflect.ValueOf(cfg), "", func(key string, f reflect.Value) {
 		if name, found := entry(key); found {
@@ -232,7 +235,15 @@ func TestBadConfigurationIsRefusedAndNamed(t *testing.T) {
 		"write:\n  max_queue: 10\n  max_batch: 20\n": "write.max_queue",
 		"items:\n  types: {post: 1, reel: 1}\n":      "items.types",
 		"items:\n  types: {post: 70000}\n":           "items.types",
-		"a: [\n":                                     "read configuration file",
+		"limits:\n  max_keys: 0\n":                   "limits.max_keys",
+		"limits:\n  max_keys: 10000001\n":            "limits.max_keys: want at most 10000000",
+		"limits:\n  like: []\n":                      "limits.like: 0 limits",
+		"limits:\n  like: [{limit: 5}]\n":            "limits.like: window 0s",
+		"limits:\n  ip: [{window: 1m}]\n":            "limits.ip: limit 0",
+		"limits:\n  lkie: [{limit: 5}]\n":            "limits.lkie: there is no such key; the nearest is limits.like",
+		"limits:\n  trusted_proxies: [all]\n":        "limits.trusted_proxies[0]",
+		"limits:\n  trusted_proxies: [0.0.0.0/0]\n":  "limits.trusted_proxies[0]",
+		"a: [\n": "read configuration file",
 	} {
 		_, err := Load(write(t, yaml), nil)
 		require.ErrorIs(t, err, likes.ErrInvalid, yaml)
@@ -279,4 +290,31 @@ func FuzzLoad(f *testing.F) {
 			require.NoError(t, cfg.Validate())
 		}
 	})
+}
+
+func TestLimits(t *testing.T) {
+	got, err := Load(write(t, "limits:\n  like: [{limit: 30, window: 1m}, {limit: 1000, window: 24h}]\n  trusted_proxies: [10.1.2.3/8, \"::1\"]\n"), nil)
+	require.NoError(t, err)
+	require.Equal(t, []Limit{{30, time.Minute}, {1000, 24 * time.Hour}}, got.Limits.Like)
+	require.Equal(t, Default().Limits.Unlike, got.Limits.Unlike, "the others stay")
+	proxies, err := got.Limits.Proxies()
+	require.NoError(t, err)
+	require.Equal(t, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")}, proxies)
+	buckets := got.Limits.Buckets()
+	require.Equal(t, []limit.Limit{{Max: 30, Window: time.Minute}, {Max: 1000, Window: 24 * time.Hour}}, buckets["like"])
+	require.Len(t, buckets, 7, "services are not limited")
+
+	for _, bucket := range []string{"like", "unlike", "save", "unsave", "view", "share", "ip", "service"} {
+		for _, bad := range []string{"{limit: 0, window: 1m}", "{limit: -1, window: 1m}", "{limit: 1, window: 0s}", "{limit: 1, window: 60}", "{limit: 1, window: -1m}"} {
+			for _, enabled := range []string{"true", "false"} {
+				_, err := Load(write(t, "limits:\n  enabled: "+enabled+"\n  "+bucket+": ["+bad+"]\n"), nil)
+				require.ErrorIs(t, err, likes.ErrInvalid, "%s: %s", bucket, bad)
+				require.ErrorContains(t, err, "limits."+bucket, bad)
+			}
+		}
+	}
+	t.Setenv("LIKECTL_LIMITS_ENABLED", "false")
+	got, err = Load("", nil)
+	require.NoError(t, err)
+	require.False(t, got.Limits.Enabled)
 }

@@ -68,9 +68,18 @@ func read(file string, overrides map[string]any) (*viper.Viper, Config, []Proble
 	cfg.file = file
 	types := cfg.Items.Types
 	cfg.Items.Types = nil // a file replaces the types, it does not add to the defaults
+	defaults := cfg.Limits
+	for _, b := range cfg.Limits.buckets() { // and the limits, entry by entry
+		*b.limits = nil
+	}
 	problems := append(textProblems(v), decodeProblems(v.UnmarshalExact(&cfg))...)
 	if cfg.Items.Types == nil {
 		cfg.Items.Types = types
+	}
+	for i, b := range cfg.Limits.buckets() {
+		if *b.limits == nil {
+			*b.limits = *defaults.buckets()[i].limits
+		}
 	}
 	return v, cfg, problems, nil
 }
@@ -134,6 +143,9 @@ const (
 	maxQueue = 1_000_000
 )
 
+// maxKeys is 1.5 GB for one list of limits.
+const maxKeys = 10_000_000
+
 // Validate returns ErrInvalid that names every key out of range.
 func (c Config) Validate() error {
 	if err := joined(c.problems()); err != nil {
@@ -161,6 +173,8 @@ func (c Config) problems() (bad []Problem) {
 	if _, err := c.Auth.Sources(); err != nil {
 		check(false, "auth.keys", err.Error())
 	}
+	check(c.Limits.MaxKeys <= maxKeys, "limits.max_keys", fmt.Sprintf("want at most %d", maxKeys))
+	c.Limits.check(check)
 	check(c.Log.Format == "text" || c.Log.Format == "json", "log.format", "want text or json")
 	check(oneOf(c.Log.Level, "debug", "info", "warn", "error"), "log.level", "want debug, info, warn or error")
 	for section, b := range map[string]Batch{"write": c.Write, "replay": c.Replay} {

@@ -16,4 +16,7 @@ func TestAPI_AllocatesLittle(t *testing.T) {
 	f := quiet(t)
 	like := repeated(t, f, f.request("POST", "/v1/like", goodLike, f.token(1, auth.User)), goodLike)
 	require.LessOrEqual(t, testing.AllocsPerRun(200, like), 10.0)
+	// With limits: two keys, two headers of a list and a text each.
+	f.api.cfg.Rates = Rates{IP: limiter(t, "ip", 1_000_000), Like: limiter(t, "like", 1_000_000)}
+	require.LessOrEqual(t, testing.AllocsPerRun(200, like), 16.0)
 }

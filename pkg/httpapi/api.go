@@ -46,6 +46,7 @@ type Config struct {
 	Types    likes.ItemTypes
 	Health   *Health
 	Limits   Limits
+	Rates    Rates
 	Observer Observer
 	Logger   *slog.Logger
 }
@@ -57,6 +58,7 @@ type API struct {
 	mux      *http.ServeMux
 	ids      requestIDs
 	calls    sync.Pool          // of *call
+	proxy    sync.Once          // its warning
 	sparse   [len(table)]sparse // by the row of the error
 }
 
@@ -170,11 +172,16 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, name string, rt *rou
 	c.answer(ctx, a.run(ctx, c, rt))
 }
 
-// run checks what is common to all routes, in the order of cost: who calls, what
-// he sends, what he has seen.
+// run checks what is common to all routes, in the order of cost: who calls, how
+// often, what he sends, what he has seen. A token that is refused counts as a
+// request of its address; nothing of a refused request's body is read.
 func (a *API) run(ctx context.Context, c *call, rt *route) error {
-	if err := c.authorise(rt.access); err != nil {
+	refused := c.authorise(rt.access)
+	if err := c.takeRequest(ctx); err != nil {
 		return err
+	}
+	if refused != nil {
+		return refused
 	}
 	if rt.body {
 		if c.r.URL.RawQuery != "" {

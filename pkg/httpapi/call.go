@@ -16,6 +16,7 @@ import (
 
 	"likectl/pkg/auth"
 	"likectl/pkg/likes"
+	"likectl/pkg/limit"
 )
 
 // call is one request on its way through the API. Calls are pooled for the sake
@@ -31,6 +32,8 @@ type call struct {
 
 	in  []byte // the body
 	out []byte // the answer
+
+	taken []limit.Decision // of the limits on how often
 
 	status int
 	cache  []string // Cache-Control
@@ -61,7 +64,7 @@ var (
 )
 
 func (c *call) begin(w http.ResponseWriter, r *http.Request, route string) {
-	*c = call{api: c.api, w: w, r: r, route: route, in: c.in[:0], out: c.out[:0], status: http.StatusOK, cache: private}
+	*c = call{api: c.api, w: w, r: r, route: route, in: c.in[:0], out: c.out[:0], taken: c.taken[:0], status: http.StatusOK, cache: private}
 	c.id = c.api.ids.of(r)
 }
 
@@ -72,7 +75,7 @@ func (c *call) release() {
 	if cap(c.out) > maxPooled {
 		c.out = nil
 	}
-	*c = call{api: c.api, in: c.in, out: c.out}
+	*c = call{api: c.api, in: c.in, out: c.out, taken: c.taken}
 	c.api.calls.Put(c)
 }
 
@@ -85,9 +88,11 @@ func (c *call) authorise(a access) error {
 	if err != nil {
 		return err
 	}
-	if c.caller, err = c.api.cfg.Auth.Verify(token); err != nil {
+	caller, err := c.api.cfg.Auth.Verify(token)
+	if err != nil {
 		return err
 	}
+	c.caller = caller
 	if a == service && c.caller.Scope < auth.Service {
 		return errScope
 	}
@@ -226,6 +231,7 @@ func (c *call) answer(ctx context.Context, err error) {
 		h["Like-Version"] = values[2:3:3]
 	}
 	h["X-Content-Type-Options"], h["Cache-Control"] = noSniff, c.cache
+	c.rateHeaders(h)
 	if c.vary != nil {
 		h["Vary"] = c.vary
 	}

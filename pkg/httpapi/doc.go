@@ -43,6 +43,9 @@
 // applied, or an entry's own error beside the entries that succeeded: never a 0
 // or a "no". The one table of errors is in errors.go.
 //
+// How often somebody may call is bounded (see [Rates]), in this process alone: a
+// refused call is a 429, and no store hears of it.
+//
 // An absent Content-Type is taken as JSON; any other than application/json in
 // UTF-8 is refused.
 package httpapi

@@ -18,6 +18,7 @@ var (
 	errSlow     = errors.New("body came too slowly")
 	errTooLarge = errors.New("body is too large")
 	errMedia    = errors.New("media type is not JSON")
+	errRate     = errors.New("called too often")
 	errPanic    = errors.New("handler panicked")
 )
 
@@ -26,6 +27,7 @@ type problemError struct {
 	kind   error
 	detail string
 	allow  string // the header Allow
+	retry  int    // instead of the row's
 }
 
 func (e *problemError) Error() string { return e.kind.Error() }
@@ -67,6 +69,7 @@ var table = [...]row{
 	{errSlow, 408, "body_timeout", "The body came too slowly", "the body did not arrive in time; nothing was applied", false, 0},
 	{errTooLarge, 413, "body_too_large", "The body is too large", "the body is too large", false, 0},
 	{errMedia, 415, "unsupported_media_type", "The body is not JSON", "send Content-Type: application/json in UTF-8", false, 0},
+	{errRate, 429, "rate_limited", "Too many calls", "a limit is used up; nothing was applied", false, 1},
 
 	// Services answer the end of a context with a kind of their own; these two
 	// are for one that does not.
@@ -122,9 +125,14 @@ func (c *call) problem(ctx context.Context, h http.Header, err error) {
 		}
 		h["Www-Authenticate"] = []string{challenge}
 	}
-	var p *problemError
-	if errors.As(err, &p) && p.allow != "" {
-		h["Allow"] = []string{p.allow}
+	retry := row.retry
+	if p, ok := errors.AsType[*problemError](err); ok {
+		if p.allow != "" {
+			h["Allow"] = []string{p.allow}
+		}
+		if p.retry > 0 {
+			retry = p.retry
+		}
 	}
 	b := c.out[:0]
 	b = append(b, `{"type":"urn:likectl:error:`...)
@@ -133,9 +141,9 @@ func (c *call) problem(ctx context.Context, h http.Header, err error) {
 	b = strconv.AppendInt(append(b, `,"status":`...), int64(row.status), 10)
 	b = appendString(append(b, `,"detail":`...), row.detailOf(err))
 	b = append(append(append(b, `,"error":"`...), row.code...), '"')
-	if row.retry > 0 {
-		b = strconv.AppendInt(append(b, `,"retry_after":`...), int64(row.retry), 10)
-		h["Retry-After"] = []string{strconv.Itoa(row.retry)}
+	if retry > 0 {
+		b = strconv.AppendInt(append(b, `,"retry_after":`...), int64(retry), 10)
+		h["Retry-After"] = []string{strconv.Itoa(retry)}
 	}
 	b = appendString(append(b, `,"request_id":`...), c.id)
 	b = append(b, '}')

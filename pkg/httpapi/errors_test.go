@@ -41,6 +41,7 @@ var wantTable = []struct {
 	{errSlow, 408, "body_timeout", false},
 	{errTooLarge, 413, "body_too_large", false},
 	{errMedia, 415, "unsupported_media_type", false},
+	{errRate, 429, "rate_limited", true},
 	{errPanic, 500, "internal", false},
 	{io.ErrUnexpectedEOF, 500, "internal", false}, // an error that nobody knows
 	{context.DeadlineExceeded, 503, "timeout", true},

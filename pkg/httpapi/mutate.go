@@ -25,6 +25,9 @@ func (a *API) mutate(counter likes.Counter, op likes.Op) func(context.Context, *
 			return err
 		}
 		m := likes.Mutation{Op: op, Edge: likes.Edge{Counter: counter, Item: e.item, User: user}, After: after}
+		if err := c.takeMutation(ctx, m); err != nil {
+			return err
+		}
 		r := a.cfg.Service.Apply(ctx, []likes.Mutation{m})[0]
 		if r.Err != nil {
 			return r.Err

@@ -30,6 +30,9 @@ func (a *API) tally(counter likes.Counter) func(context.Context, *call) error {
 			e.event = likes.NewEventID(time.Now())
 		}
 		m := likes.Mutation{Op: likes.Add, Edge: likes.Edge{Counter: counter, Item: e.item, User: user}, Event: e.event}
+		if err := c.takeMutation(ctx, m); err != nil {
+			return err
+		}
 		r := a.cfg.Service.Apply(ctx, []likes.Mutation{m})[0]
 		switch {
 		case r.Err != nil && minted:

@@ -29,6 +29,7 @@ type Metrics struct {
 	failed   *prometheus.CounterVec
 	events   prometheus.Counter
 	keys     *prometheus.CounterVec
+	limited  *prometheus.CounterVec
 }
 
 // New returns the instruments on a registry of their own.
@@ -54,8 +55,11 @@ func New() *Metrics {
 		keys: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "likectl_auth_key_reads_total", Help: "Readings of the sources of token keys, by entry of auth.keys.",
 		}, []string{"source", "result"}),
+		limited: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "likectl_rate_limited_total", Help: "Calls refused with 429, by the bucket of limits that was used up.",
+		}, []string{"bucket"}),
 	}
-	m.registry.MustRegister(m.requests, m.flushes, m.batches, m.failed, m.events, m.keys,
+	m.registry.MustRegister(m.requests, m.flushes, m.batches, m.failed, m.events, m.keys, m.limited,
 		buildInfo(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, kind := range []string{"write", "replay", "add", "forget"} { // so that the first failure is an increase
 		for _, reason := range []string{"unavailable", "uncertain", "other"} {
@@ -104,6 +108,13 @@ func (m *Metrics) KeysRead(source string, err error) {
 	}
 	m.keys.WithLabelValues(source, result).Inc()
 }
+
+// Bucket shows a bucket of limits from its first moment on, so that the first
+// refusal is an increase.
+func (m *Metrics) Bucket(name string) { m.limited.WithLabelValues(name) }
+
+// RateLimited records a call that a bucket of limits refused.
+func (m *Metrics) RateLimited(bucket string) { m.limited.WithLabelValues(bucket).Inc() }
 
 // Gauge registers a value that is read when it is scraped.
 func (m *Metrics) Gauge(name, help string, read func() float64) {

@@ -22,6 +22,8 @@ func TestScrapeShowsWhatHappened(t *testing.T) {
 	m.Forgot(0, time.Second, likes.Errorf(likes.ErrUnavailable, "away"))
 	m.KeysRead("auth.keys[0]", nil)
 	m.KeysRead("auth.keys[1]", errors.New("no answer"))
+	m.Bucket("unlike")
+	m.RateLimited("like")
 	m.Gauge("likectl_queued_operations", "Operations that wait for a transaction.", func() float64 { return 7 })
 	rec := httptest.NewRecorder()
 	m.Handler().ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
@@ -36,6 +38,8 @@ func TestScrapeShowsWhatHappened(t *testing.T) {
 		`likectl_events_forgotten_total 12`,
 		`likectl_auth_key_reads_total{result="ok",source="auth.keys[0]"} 1`,
 		`likectl_auth_key_reads_total{result="failed",source="auth.keys[1]"} 1`,
+		`likectl_rate_limited_total{bucket="like"} 1`,
+		`likectl_rate_limited_total{bucket="unlike"} 0`,
 		`likectl_queued_operations 7`,
 		`likectl_build_info{go="go1.`,
 	} {
