@@ -99,7 +99,9 @@ func TestAccess(t *testing.T) {
 				"service": f.token(backend, auth.Service), "admin": f.token(manager, auth.Admin),
 			}[caller]
 			rec := httptest.NewRecorder()
-			f.api.ServeHTTP(rec, f.request(row.method, row.path+row.query, row.body, token))
+			req := f.request(row.method, row.path+row.query, row.body, token)
+			f.api.ServeHTTP(rec, req)
+			conforms(t, req, rec)
 			require.Equal(t, status, rec.Code, "%s: %s", name, rec.Body)
 			require.Contains(t, rec.Body.String(), row.says[caller], name)
 			if status >= 400 {
