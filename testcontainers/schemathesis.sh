@@ -42,10 +42,10 @@ END
 
 generate() { # NAME TOKEN ARGUMENT...
   local name=$1 bearer=$2; shift 2
-  "$venv/bin/schemathesis" --config-file "$work/config.toml" run "$work/openapi.json" --url "$api" --no-color \
+  (cd "$work" && "$venv/bin/schemathesis" --config-file "$work/config.toml" run "$work/openapi.json" --url "$api" --no-color \
     --header "Authorization: Bearer $bearer" --phases examples,coverage,fuzzing --max-examples 30 --max-time "$seconds" \
     --checks not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,response_headers_conformance \
-    --warnings off --request-timeout 10 --generation-database none --report ndjson --report-ndjson-path "$work/$name.ndjson" "$@"
+    --warnings off --request-timeout 10 --generation-database none --report ndjson --report-ndjson-path "$work/$name.ndjson" "$@") # it leaves a folder where it runs
 }
 generate user "$user" --exclude-path '/v1/likes:batch'
 generate service "$service"
