@@ -84,6 +84,7 @@ func TestAccess(t *testing.T) {
 		{"POST", "/v1/has_liked", "", "{" + items + as7 + "}", named, nil, map[string]string{"service": `"1":false`, "admin": `"1":false`}},
 		{"GET", "/v1/likers", query, "", any4, nil, nil},
 		{"POST", "/v1/likes:batch", "", op, above, map[string][]likes.UserID{"service": {7, userB}, "admin": {7, userB}}, nil},
+		{"GET", "/openapi.json", "", "", all(200), nil, nil},
 		{"GET", "/healthz", "", "", all(200), nil, nil},
 		{"GET", "/readyz", "", "", all(200), nil, nil},
 	} {
@@ -98,7 +99,9 @@ func TestAccess(t *testing.T) {
 				"service": f.token(backend, auth.Service), "admin": f.token(manager, auth.Admin),
 			}[caller]
 			rec := httptest.NewRecorder()
-			f.api.ServeHTTP(rec, f.request(row.method, row.path+row.query, row.body, token))
+			req := f.request(row.method, row.path+row.query, row.body, token)
+			f.api.ServeHTTP(rec, req)
+			conforms(t, req, rec)
 			require.Equal(t, status, rec.Code, "%s: %s", name, rec.Body)
 			require.Contains(t, rec.Body.String(), row.says[caller], name)
 			if status >= 400 {
@@ -131,7 +134,7 @@ func routesInTheSource(t *testing.T) []string {
 	source, err := os.ReadFile("api.go")
 	require.NoError(t, err)
 	var routes []string
-	for _, m := range regexp.MustCompile(`\{"([A-Z]+)", "(/[^"]+)", (?:public|caller|service),`).FindAllStringSubmatch(string(source), -1) {
+	for _, m := range regexp.MustCompile(`\{"([A-Z]+)", "(/[^"]+)", (?:public|anyone|caller|service),`).FindAllStringSubmatch(string(source), -1) {
 		routes = append(routes, m[1]+" "+m[2])
 	}
 	require.Contains(t, routes, "POST /v1/likes:batch", "routes are written in another way now")

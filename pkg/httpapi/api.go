@@ -60,6 +60,7 @@ type API struct {
 	calls    sync.Pool          // of *call
 	proxy    sync.Once          // its warning
 	sparse   [len(table)]sparse // by the row of the error
+	document document
 }
 
 var _ http.Handler = (*API)(nil)
@@ -92,7 +93,11 @@ func New(cfg Config) (*API, error) {
 	case cfg.Limits.RequestTimeout <= 0:
 		return nil, likes.Errorf(likes.ErrInvalid, "request timeout %v, want more than 0", cfg.Limits.RequestTimeout)
 	}
-	a := &API{cfg: cfg, contract: cfg.Service.Contract(), mux: http.NewServeMux(), ids: newRequestIDs()}
+	doc, err := newDocument(cfg.Types)
+	if err != nil {
+		return nil, err
+	}
+	a := &API{cfg: cfg, contract: cfg.Service.Contract(), mux: http.NewServeMux(), ids: newRequestIDs(), document: doc}
 	a.calls.New = func() any { return &call{api: a} }
 	a.register([]route{
 		{"POST", "/v1/like", caller, true, a.mutate(likes.Likes, likes.Set)},
@@ -109,6 +114,7 @@ func New(cfg Config) (*API, error) {
 		{"GET", "/v1/likers", caller, false, a.likers},
 		{"GET", "/v1/me/likes", caller, false, a.likedBy},
 		{"POST", "/v1/likes:batch", service, true, a.batch},
+		{"GET", "/openapi.json", public, false, a.openAPI},
 	})
 	return a, nil
 }

@@ -14,6 +14,7 @@
 //	GET    /v1/likers       who likes an item       token
 //	GET    /v1/me/likes     what the caller likes   token
 //	POST   /v1/likes:batch  up to 1000 operations   service token
+//	GET    /openapi.json    this in OpenAPI 3.1     public
 //	GET    /healthz         the process is alive
 //	GET    /readyz          every dependency answers
 //

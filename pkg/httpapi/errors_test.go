@@ -108,6 +108,7 @@ func TestTable_UncertainWinsOverEverythingElse(t *testing.T) {
 func TestProblem_IsWhatTheTableSays(t *testing.T) {
 	for _, w := range wantTable {
 		f := newFixture(t)
+		f.undocumented = true
 		f.service.fault = func(int) error { return fmt.Errorf("dial 10.0.0.7 password=hunter2: %w", w.kind) }
 		a := f.do(f.request("DELETE", "/v1/like", `{"item_id":"1","item_type":"post"}`, f.token(1, auth.User)))
 		require.Equal(t, w.status, a.status)

@@ -19,8 +19,9 @@ import (
 // ask calls a path of the health checks.
 func ask(tb testing.TB, h http.Handler, path string) (int, string) {
 	tb.Helper()
-	rec := httptest.NewRecorder()
-	h.ServeHTTP(rec, httptest.NewRequest("GET", path, nil))
+	rec, req := httptest.NewRecorder(), httptest.NewRequest("GET", path, nil)
+	h.ServeHTTP(rec, req)
+	conforms(tb, req, rec)
 	require.True(tb, json.Valid(rec.Body.Bytes()))
 	require.Equal(tb, "no-store", rec.Header().Get("Cache-Control"))
 	return rec.Code, rec.Body.String()

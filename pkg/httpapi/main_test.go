@@ -32,6 +32,8 @@ type fixture struct {
 	versions *version.Codec
 	service  *asked
 	log      *lockedBuffer
+	// undocumented is set where a service answers what none would there.
+	undocumented bool
 }
 
 // asked passes calls on and counts them; fault answers instead where it is set.
@@ -186,6 +188,9 @@ func (f *fixture) do(req *http.Request) answer {
 	f.tb.Helper()
 	rec := httptest.NewRecorder()
 	f.api.ServeHTTP(rec, req)
+	if !f.undocumented {
+		conforms(f.tb, req, rec)
+	}
 	a := answer{status: rec.Code, header: rec.Header(), raw: rec.Body.String()}
 	require.True(f.tb, json.Valid(rec.Body.Bytes()), "%q", a.raw)
 	d := json.NewDecoder(rec.Body)

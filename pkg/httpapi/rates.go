@@ -100,7 +100,7 @@ func (c *call) take(ctx context.Context, l *limit.Limiter, whose, key string) er
 // rateHeaders tells the client how it stands. Answers that shared caches keep say
 // nothing: it would be told to others.
 func (c *call) rateHeaders(h http.Header) {
-	if len(c.taken) == 0 || c.cache[0] == shared[0] {
+	if len(c.taken) == 0 || strings.HasPrefix(c.cache[0], "public") {
 		return
 	}
 	policy := c.taken[0].Policy()

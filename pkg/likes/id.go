@@ -2,6 +2,8 @@ package likes
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 )
 
@@ -234,6 +236,15 @@ func DefaultItemTypes() ItemTypes {
 func (m ItemTypes) Type(name string) (ItemType, bool) {
 	t, ok := m.byName[name]
 	return t, ok
+}
+
+// Names returns the names of the item types, by ascending number.
+func (m ItemTypes) Names() []string {
+	names := make([]string, 0, len(m.byType))
+	for _, t := range slices.Sorted(maps.Keys(m.byType)) {
+		names = append(names, m.byType[t])
+	}
+	return names
 }
 
 // TypeBytes is Type for a name still in a read buffer; it does not allocate.

@@ -242,6 +242,7 @@ func TestItemTypes(t *testing.T) {
 		require.Equal(t, want, got)
 		require.Equal(t, name, m.Name(want))
 	}
+	require.Equal(t, []string{"post", "reel", "comment"}, m.Names())
 	_, ok := m.Type("Post")
 	require.False(t, ok)
 	require.Equal(t, "77", m.Name(77))
