@@ -206,8 +206,27 @@ const defaultPage = 100
 // maxCursor is the longest cursor that is looked at.
 const maxCursor = 1024
 
-// likers answers GET /v1/likers. It takes version tokens like every read, but
-// needs none: where edges lag, the contract says by how much.
+// listing is which page of which relation a call asks for.
+type listing struct {
+	counter likes.Counter
+	from    likes.Cursor
+	limit   int
+}
+
+// listing reads what all listings ask alike. They take version tokens like every
+// read, but need none: where edges lag, the contract says by how much.
+func (c *call) listing(q *query) (l listing, err error) {
+	if l.counter, err = q.counter(); err != nil {
+		return l, err
+	}
+	if l.from, l.limit, err = q.page(); err != nil {
+		return l, err
+	}
+	_, err = c.seen()
+	return l, err
+}
+
+// likers answers GET /v1/likers.
 func (a *API) likers(ctx context.Context, c *call) error {
 	q, err := parseQuery(c.r.URL.RawQuery, "item_id", "item_type", "type", "counter", "cursor", "limit")
 	if err != nil {
@@ -217,18 +236,11 @@ func (a *API) likers(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	counter, err := q.counter()
+	l, err := c.listing(&q)
 	if err != nil {
 		return err
 	}
-	cur, limit, err := q.page()
-	if err != nil {
-		return err
-	}
-	if _, err := c.seen(); err != nil {
-		return err
-	}
-	page, next, err := a.cfg.Service.Likers(ctx, counter, item, cur, limit)
+	page, next, err := a.cfg.Service.Likers(ctx, l.counter, item, l.from, l.limit)
 	if err != nil {
 		return err
 	}
@@ -252,18 +264,11 @@ func (a *API) likedBy(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	counter, err := q.counter()
+	l, err := c.listing(&q)
 	if err != nil {
 		return err
 	}
-	cur, limit, err := q.page()
-	if err != nil {
-		return err
-	}
-	if _, err := c.seen(); err != nil {
-		return err
-	}
-	page, next, err := a.cfg.Service.LikedBy(ctx, counter, user, cur, limit)
+	page, next, err := a.cfg.Service.LikedBy(ctx, l.counter, user, l.from, l.limit)
 	if err != nil {
 		return err
 	}
