@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -33,4 +34,19 @@ func AdminClient(cfg config.Config, url string) (*adminapi.Client, error) {
 		err = cli.Usagef("--admin: %w", err)
 	}
 	return client, err
+}
+
+// AskServer is [AdminClient] with the item types of the server, by whose names
+// likes are written: this process may be configured with others.
+func AskServer(ctx context.Context, cfg config.Config, url string) (*adminapi.Client, likes.ItemTypes, error) {
+	client, err := AdminClient(cfg, url)
+	if err != nil {
+		return nil, likes.ItemTypes{}, err
+	}
+	types, err := client.ItemTypes(ctx)
+	if err != nil {
+		client.Close()
+		return nil, likes.ItemTypes{}, err
+	}
+	return client, types, nil
 }

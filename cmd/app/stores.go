@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"time"
 
@@ -215,7 +216,7 @@ func batching(b config.Batch) batch.Config {
 }
 
 // Logger returns the logger that the configuration asks for.
-func Logger(cfg config.Log, w interface{ Write([]byte) (int, error) }) (*slog.Logger, error) {
+func Logger(cfg config.Log, w io.Writer) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(cfg.Level)); err != nil {
 		return nil, fmt.Errorf("log.level: %w", err)

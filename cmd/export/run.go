@@ -24,13 +24,8 @@ type source struct {
 
 func open(ctx context.Context, o Options) (*source, error) {
 	if o.Admin != "" {
-		client, err := app.AdminClient(o.Config, o.Admin)
+		client, types, err := app.AskServer(ctx, o.Config, o.Admin)
 		if err != nil {
-			return nil, err
-		}
-		types, err := client.ItemTypes(ctx)
-		if err != nil {
-			client.Close()
 			return nil, err
 		}
 		return &source{types, client, func(context.Context) error { client.Close(); return nil }}, nil

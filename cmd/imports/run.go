@@ -33,6 +33,7 @@ func open(ctx context.Context, o Options) (*target, error) {
 		t.name, t.apply = "the server at "+o.Admin, client.Apply
 		t.close = func(context.Context) error { client.Close(); return nil }
 		if t.types, err = client.ItemTypes(ctx); err != nil {
+			client.Close()
 			return nil, fmt.Errorf("nothing was imported: %w", err)
 		}
 		return t, nil

@@ -60,13 +60,8 @@ func open(ctx context.Context, o Options) (*target, error) {
 }
 
 func openAdmin(ctx context.Context, o Options) (*target, error) {
-	client, err := app.AdminClient(o.Config, o.Admin)
+	client, types, err := app.AskServer(ctx, o.Config, o.Admin)
 	if err != nil {
-		return nil, err
-	}
-	types, err := client.ItemTypes(ctx)
-	if err != nil {
-		client.Close()
 		return nil, err
 	}
 	return &target{
