@@ -63,7 +63,7 @@ with_containers=$(container_packages | grep -v '^likectl/benchmarks/')
 part unit race $(comm -23 <(go list ./... | grep -v '^likectl/benchmarks/' | sort) <(echo "$with_containers"))
 part tools finish tools
 part lint make -s lint
-part fuzz make -s fuzz-smoke FUZZTIME=5s
+part fuzz make -s fuzz
 part images finish images
 # One row per folder (testcontainers, pkg/store, tiers/tier1 ...), one package at a time: they share two cores with the servers.
 for group in $(cut -d/ -f2-3 <<<"$with_containers" | sort -u); do
