@@ -51,7 +51,7 @@ type fault struct {
 // kinds are the errors that cross the wire as what they are.
 func kinds() []error {
 	return []error{
-		likes.ErrInvalid, likes.ErrNotFound, likes.ErrOverloaded, likes.ErrUnavailable,
+		likes.ErrInvalid, likes.ErrNotFound, likes.ErrErased, likes.ErrOverloaded, likes.ErrUnavailable,
 		likes.ErrUncertain, likes.ErrFenced, likes.ErrNotYet,
 	}
 }

@@ -55,6 +55,7 @@ var table = [...]row{
 	{likes.ErrUncertain, 503, "uncertain", "The outcome is uncertain", "the operation may have been applied; repeating it is safe", false, 1},
 	{likes.ErrInvalid, 400, "invalid", "The request is invalid", "", true, 0},
 	{likes.ErrNotFound, 404, "not_found", "There is no such item", "there is no such item, or it is not for you to see", false, 0},
+	{likes.ErrErased, 403, "erased", "The user has been erased", "this user has been erased; nothing was applied, now or later", false, 0},
 	{likes.ErrOverloaded, 503, "overloaded", "The service is overloaded", "refused to protect what is in flight; nothing was applied", false, 1},
 	{likes.ErrFenced, 503, "fenced", "This instance may not write now", "this instance has lost its lease; nothing was applied; another one or a later try can do it", false, 1},
 	{likes.ErrNotYet, 503, "version_not_reached", "The version has not arrived here", "the state that the version token names is not readable here yet", false, 1},

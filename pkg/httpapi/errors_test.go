@@ -27,6 +27,7 @@ var wantTable = []struct {
 }{
 	{likes.ErrInvalid, 400, "invalid", false},
 	{likes.ErrNotFound, 404, "not_found", false},
+	{likes.ErrErased, 403, "erased", false},
 	{likes.ErrOverloaded, 503, "overloaded", true},
 	{likes.ErrUnavailable, 503, "unavailable", true},
 	{likes.ErrUncertain, 503, "uncertain", true},
@@ -76,7 +77,7 @@ func TestTable_KnowsEveryKindOfTheDomain(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "../likes/errors.go", nil, 0)
 	require.NoError(t, err)
 	known := map[string]error{
-		"ErrInvalid": likes.ErrInvalid, "ErrNotFound": likes.ErrNotFound, "ErrOverloaded": likes.ErrOverloaded,
+		"ErrInvalid": likes.ErrInvalid, "ErrNotFound": likes.ErrNotFound, "ErrErased": likes.ErrErased, "ErrOverloaded": likes.ErrOverloaded,
 		"ErrUnavailable": likes.ErrUnavailable, "ErrUncertain": likes.ErrUncertain, "ErrFenced": likes.ErrFenced, "ErrNotYet": likes.ErrNotYet,
 	}
 	found := 0

@@ -12,6 +12,8 @@ var (
 	ErrInvalid = errors.New("invalid")
 	// ErrNotFound: the item does not exist or must look as if it did not.
 	ErrNotFound = errors.New("not found")
+	// ErrErased: the user has been erased; nothing of the user is applied any more.
+	ErrErased = errors.New("erased")
 	// ErrOverloaded: refused to protect what is in flight; nothing was applied.
 	ErrOverloaded = errors.New("overloaded")
 	// ErrUnavailable: a store is away; nothing was applied.

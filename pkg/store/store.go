@@ -38,8 +38,11 @@ func (w Write) Over(old likes.Register, replay bool) (likes.Register, bool) {
 // Written is what became of a Write.
 type Written struct {
 	// Applied is false only for a replay that was not newer than the stored
-	// register; then nothing else is set.
+	// register, and for a user who is erased; then nothing else is set but
+	// Erased.
 	Applied bool
+	// Erased: the edge's user is erased or merged into another ([People]).
+	Erased bool
 	// Was is the edge's state before, as the row held it when it was locked.
 	Was bool
 	// Clock is the register's clock now.

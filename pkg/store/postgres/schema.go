@@ -26,7 +26,7 @@ const (
 	// schemaTable records which steps have been applied.
 	schemaTable = "likectl_schema"
 	// schemaVersion is the last step of this program, the one that it needs.
-	schemaVersion = 2
+	schemaVersion = 3
 	// Processes that migrate at once take turns: try each second, for 5 minutes.
 	lockPeriod, lockTries = 1, 300
 )

@@ -105,6 +105,9 @@ func TestFileThatIsNoDatabase(t *testing.T) {
 
 func TestDamagedPages(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "likes.db")
+	require.NoError(t, open(t, path).Close())
+	schema, err := os.ReadFile(path)
+	require.NoError(t, err)
 	s := open(t, path)
 	var ws []store.Write
 	for user := range likes.UserID(1000) {
@@ -112,10 +115,11 @@ func TestDamagedPages(t *testing.T) {
 	}
 	commit(t, s, ws...)
 	require.NoError(t, s.Close())
-	// The schema's pages are the first ones; all behind them becomes rubbish.
+	// All behind the pages of the empty database becomes rubbish.
 	file, err := os.ReadFile(path)
 	require.NoError(t, err)
-	for i := 10 * 4096; i < len(file); i++ {
+	require.Greater(t, len(file), len(schema))
+	for i := len(schema); i < len(file); i++ {
 		file[i] = 0xa5
 	}
 	require.NoError(t, os.WriteFile(path, file, 0o600))
