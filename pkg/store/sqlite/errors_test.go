@@ -82,7 +82,7 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 	require.NoError(t, r.Exec(t.Context(), "insert into likectl_schema (version_id, is_applied) values (99, 1)"))
 	_, err := sqlite.Open(t.Context(), r.path)
 	require.ErrorIs(t, err, likes.ErrUnavailable)
-	require.ErrorContains(t, err, "has schema 99 and this likectl knows up to 2")
+	require.ErrorContains(t, err, "has schema 99 and this likectl knows up to 3")
 	_, err = sqlite.SchemaStatus(t.Context(), r.path)
 	require.ErrorContains(t, err, "has schema 99")
 
