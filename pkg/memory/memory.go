@@ -24,6 +24,8 @@ type Service struct {
 	edges  map[likes.Edge]likes.Register
 	events map[event]struct{}
 	counts map[likes.Edge]likes.Count // by counter and item; the user is 0
+
+	catalog catalog
 }
 
 // event is what an Add is counted by.
@@ -41,6 +43,8 @@ func New() *Service {
 		edges:  make(map[likes.Edge]likes.Register),
 		events: make(map[event]struct{}),
 		counts: make(map[likes.Edge]likes.Count),
+
+		catalog: newCatalog(),
 	}
 }
 

@@ -29,7 +29,7 @@ type Block struct {
 // Follow is one user following another.
 type Follow struct{ Follower, Followee likes.UserID }
 
-// Totals are sums over a user. A counter that is missing has 0.
+// Totals are sums over a user. A counter that has 0 is missing.
 type Totals struct {
 	// Given is what the user likes and saves, without items that are hidden or
 	// deleted.
@@ -40,9 +40,20 @@ type Totals struct {
 	Received, ReceivedHidden map[likes.Counter]int64
 }
 
+// NewTotals returns totals of nothing.
+func NewTotals() Totals {
+	return Totals{
+		Given: make(map[likes.Counter]int64), Received: make(map[likes.Counter]int64), ReceivedHidden: make(map[likes.Counter]int64),
+	}
+}
+
 // Catalog keeps items, blocks and follows. All methods are safe for concurrent
 // use, durable when they return, and idempotent; changed says whether anything
 // was different before. Of concurrent changes to one row the last one stays.
+//
+// Errors are those of [Edges]; ErrInvalid also for ids that are not positive, levels
+// and states that there are not, blocks and follows of oneself, and more than
+// [likes.MaxRead] items or [likes.MaxPage] users in one call. Nothing changed then.
 type Catalog interface {
 	// PutItem changes an item's row or makes it, and returns it as it is now.
 	PutItem(ctx context.Context, c ItemChange) (now visibility.Item, changed bool, err error)
@@ -56,9 +67,9 @@ type Catalog interface {
 	// may not see as for one that does not exist: neither look-up of the owner is
 	// left out.
 	Facts(ctx context.Context, viewer likes.UserID, items []likes.Item, out []visibility.Facts) error
-	// Restricts says whether there is any row that keeps anyone from anything: an
-	// item that is not public, live and without owner or with hidden counts, or a
-	// block of an item. While there is none, Facts need not be asked.
+	// Restricts says whether any item has a row or any user is blocked from an item.
+	// While neither is so, nothing keeps anyone from anything (a block between users
+	// needs an item that has an owner), and Facts need not be asked.
 	Restricts(ctx context.Context) (bool, error)
 	// Blocked says for each user whether there is a block between the two, by
 	// either of them.
