@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,13 +40,13 @@ func Remote(h Harness, scope auth.Scope) Harness {
 			far.Services = append(far.Services, r.serve(i, s))
 		}
 		tb.Cleanup(func() {
-			for i := range r.servers {
-				r.close(i)
+			for _, s := range r.servers {
+				s.Close()
 			}
 		})
 		if near.Restart != nil {
 			far.Restart = func(ctx context.Context, i int) (likes.Service, error) {
-				r.close(i)
+				r.servers[i].Close()
 				s, err := near.Restart(ctx, i)
 				if err != nil {
 					return nil, err
@@ -65,8 +66,9 @@ type remote struct {
 	auth     *auth.Authority
 	versions *version.Codec
 
-	mu      sync.Mutex
-	servers []*httptest.Server
+	servers  []*httptest.Server
+	cutting  atomic.Bool
+	requests atomic.Int64
 }
 
 // serve puts the API in front of an instance and returns its client.
@@ -77,13 +79,10 @@ func (r *remote) serve(i int, s likes.Service) likes.Service {
 		Health: httpapi.NewHealth(log), Limits: httpapi.DefaultLimits(), Logger: log,
 	})
 	require.NoError(r.tb, err)
-	server := httptest.NewUnstartedServer(api)
+	server := httptest.NewUnstartedServer(r.cuttable(api))
 	server.Config.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
 	server.Start()
-	r.mu.Lock()
 	r.servers[i] = server
-	r.mu.Unlock()
-	// Of no more use than any other: with a user's scope it acts through others.
 	c, err := apiclient.Open(r.tb.Context(), apiclient.Default(server.URL, r.token(1, auth.Service)))
 	require.NoError(r.tb, err)
 	r.tb.Cleanup(c.Close)
@@ -97,35 +96,29 @@ func (r *remote) token(u likes.UserID, scope auth.Scope) func(context.Context) (
 	return func(context.Context) (string, error) { return r.auth.Mint(u, scope, time.Hour) }
 }
 
-func (r *remote) close(i int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.servers[i].Close()
+// cut breaks connections: of three requests one is answered, one is lost on its
+// way in and one is carried out while its answer is lost.
+func (r *remote) cut(context.Context) (func(context.Context) error, error) {
+	r.cutting.Store(true)
+	return func(context.Context) error { r.cutting.Store(false); return nil }, nil
 }
 
-// cut closes the connections of all instances over and over: answers are lost
-// while the instances work on.
-func (r *remote) cut(context.Context) (func(context.Context) error, error) {
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	r.mu.Lock()
-	servers := append([]*httptest.Server(nil), r.servers...)
-	r.mu.Unlock()
-	go func() {
-		defer close(stopped)
-		again := time.NewTicker(2 * time.Millisecond)
-		defer again.Stop()
-		for {
-			for _, s := range servers {
-				s.CloseClientConnections()
-			}
-			select {
-			case <-again.C:
-			case <-stop:
-				return
-			}
+// cuttable is the API behind connections that cut breaks.
+func (r *remote) cuttable(api http.Handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, req *http.Request) {
+		if !r.cutting.Load() {
+			api.ServeHTTP(w, req)
+			return
 		}
-	}()
-	return func(context.Context) error { close(stop); <-stopped; return nil }, nil
+		switch r.requests.Add(1) % 3 {
+		case 0:
+			api.ServeHTTP(w, req)
+			return
+		case 1:
+			api.ServeHTTP(httptest.NewRecorder(), req)
+		}
+		panic(http.ErrAbortHandler) // net/http closes the connection
+	}
 }
 
 // everyone is all users at once: what concerns one is asked with that user's token.
