@@ -85,7 +85,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		c.Close()
 		return nil, err
 	}
-	if c.types, err = likes.NewItemTypes(d.ItemTypes); err != nil || d.Contract == nil || len(d.ItemTypes) == 0 {
+	if c.types, err = likes.NewItemTypes(d.ItemTypes); err != nil || len(d.ItemTypes) == 0 || d.Contract == nil || d.Contract.Ack == 0 {
 		c.Close()
 		return nil, likes.Errorf(likes.ErrUnavailable, "%s/openapi.json does not describe a likectl that this client knows: it needs x-likectl-contract and x-likectl-item-types", base)
 	}

@@ -174,7 +174,7 @@ func (c *Client) hasPart(ctx context.Context, counter likes.Counter, user likes.
 	}
 }
 
-// page is the answer of a listing; of its two lists it has one.
+// page is the answer of a listing; of its two lists it has one, which may be empty.
 type page struct {
 	Likers []listed     `json:"likers"`
 	Likes  []listed     `json:"likes"`
@@ -203,6 +203,8 @@ func (c *Client) Likers(ctx context.Context, counter likes.Counter, item likes.I
 		return nil, "", err
 	case p.Hidden:
 		return nil, "", errHidden(item)
+	case p.Likers == nil:
+		return nil, "", q.unclear("the answer has no likers")
 	}
 	members := make([]likes.Member, len(p.Likers))
 	for i, l := range p.Likers {
@@ -230,8 +232,11 @@ func (c *Client) LikedBy(ctx context.Context, counter likes.Counter, user likes.
 		}
 	}
 	p, q, err := c.page(ctx, "/v1/me/likes", query, counter, cur, limit)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, "", err
+	case p.Likes == nil:
+		return nil, "", q.unclear("the answer has no likes")
 	}
 	members := make([]likes.Member, len(p.Likes))
 	for i, l := range p.Likes {
