@@ -179,6 +179,8 @@ func TestVersionsAreSentToTheReadsAndWritesThatTheyAreFor(t *testing.T) {
 	require.True(t, c.Has(ctx, likes.Likes, 2, items[1:2], seen)[0].Liked)
 	require.Len(t, f.service.seen, 1, "those of other items stay here")
 	require.Equal(t, seen[1].Edge, f.service.seen[0].Edge)
+	others := []likes.Version{{Edge: seen[2].Edge, Clock: 5}, {Edge: seen[2].Edge, Mark: "a,b"}}
+	require.True(t, c.Has(ctx, likes.Likes, 2, items[1:2], others)[0].Liked, "nor are they looked at")
 
 	later, err := c.After(seen[:16]...)
 	require.NoError(t, err)
