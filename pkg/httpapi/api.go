@@ -93,11 +93,12 @@ func New(cfg Config) (*API, error) {
 	case cfg.Limits.RequestTimeout <= 0:
 		return nil, likes.Errorf(likes.ErrInvalid, "request timeout %v, want more than 0", cfg.Limits.RequestTimeout)
 	}
-	doc, err := newDocument(cfg.Types)
+	contract := cfg.Service.Contract()
+	doc, err := newDocument(cfg.Types, contract)
 	if err != nil {
 		return nil, err
 	}
-	a := &API{cfg: cfg, contract: cfg.Service.Contract(), mux: http.NewServeMux(), ids: newRequestIDs(), document: doc}
+	a := &API{cfg: cfg, contract: contract, mux: http.NewServeMux(), ids: newRequestIDs(), document: doc}
 	a.calls.New = func() any { return &call{api: a} }
 	a.register([]route{
 		{"POST", "/v1/like", caller, true, a.mutate(likes.Likes, likes.Set)},

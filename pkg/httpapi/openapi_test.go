@@ -12,12 +12,14 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
@@ -26,6 +28,7 @@ import (
 
 	"likectl/pkg/auth"
 	"likectl/pkg/likes"
+	"likectl/pkg/memory"
 )
 
 // spec is the document as a validator reads it, and stricter: an answer must not
@@ -137,9 +140,39 @@ func TestOpenAPI_IsValidAndServed(t *testing.T) {
 		require.Empty(t, again.Body.String())
 		conforms(t, f.request("GET", "/openapi.json", "", ""), again)
 	}
-	_, err = newDocument(likes.ItemTypes{})
+	_, err = newDocument(likes.ItemTypes{}, likes.Contract{})
 	require.ErrorIs(t, err, likes.ErrInvalid)
 }
+
+// What the document says of the server is what the service says of itself, every
+// field of it: a field that the text loses would come back as its zero value.
+func TestOpenAPI_HasTheContractAndTheNumbersOfTheItemTypes(t *testing.T) {
+	types, err := likes.NewItemTypes(map[string]likes.ItemType{"track": 7, "album": 1})
+	require.NoError(t, err)
+	want := promises{memory.New(), likes.Contract{
+		Tier: 3, Name: `a <log> & "more"`, Ack: likes.AckLogged, CountStaleness: 250 * time.Millisecond, EdgeStaleness: time.Second,
+		ReadYourWrites: true, ExactChanged: true, CountEqualsEdges: true, Losses: []likes.Loss{{Backend: "Kafka", Away: "waits", Lost: "nothing"}},
+	}}
+	value := reflect.ValueOf(want.contract)
+	for i := range value.NumField() {
+		require.False(t, value.Field(i).IsZero(), "%s is to be set above", value.Type().Field(i).Name)
+	}
+	f := newFixture(t, func(c *Config) { c.Types, c.Service = types, want })
+	rec := httptest.NewRecorder()
+	f.api.ServeHTTP(rec, f.request("GET", "/openapi.json", "", ""))
+	var got extensions
+	require.NoError(t, json.Unmarshal(rec.Body.Bytes(), &got))
+	require.Equal(t, want.contract, got.Contract)
+	require.Equal(t, map[string]likes.ItemType{"track": 7, "album": 1}, got.ItemTypes)
+}
+
+// promises is a service that promises something else.
+type promises struct {
+	likes.Service
+	contract likes.Contract
+}
+
+func (s promises) Contract() likes.Contract { return s.contract }
 
 func TestOpenAPI_HasTheRoutesOfTheAPIAndNoOthers(t *testing.T) {
 	want := append(routesInTheSource(t), "GET /healthz", "GET /readyz")

@@ -32,38 +32,54 @@ func (a Ack) String() string {
 	}
 }
 
-// Contract is what a tier promises, as data: it is printed for operators and
-// drives the suites that hold the tier to it.
+// MarshalText implements [encoding.TextMarshaler].
+func (a Ack) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler]. A word that [Ack.String]
+// does not have is ErrInvalid.
+func (a *Ack) UnmarshalText(text []byte) error {
+	for _, known := range []Ack{AckCommitted, AckLogged, AckMemory} {
+		if known.String() == string(text) {
+			*a = known
+			return nil
+		}
+	}
+	return Errorf(ErrInvalid, "%q is not a meaning of an acknowledgement", clip(text))
+}
+
+// Contract is what a tier promises, as data: it is printed for operators, drives
+// the suites that hold the tier to it, and is part of the API's description,
+// where clients read it. Durations are nanoseconds there.
 type Contract struct {
 	// Tier is 1 to 5; 0 is the oracle in memory.
-	Tier int
+	Tier int `json:"tier"`
 	// Name is the architecture in a few words.
-	Name string
+	Name string `json:"name"`
 	// Ack is the meaning of an acknowledgement.
-	Ack Ack
+	Ack Ack `json:"ack"`
 	// CountStaleness bounds how old the truth may be that a count shows; 0: a
 	// count is the truth at some instant between the read's start and its end.
-	CountStaleness time.Duration
+	CountStaleness time.Duration `json:"count_staleness_ns"`
 	// EdgeStaleness is the same bound for Has, Likers and LikedBy.
-	EdgeStaleness time.Duration
+	EdgeStaleness time.Duration `json:"edge_staleness_ns"`
 	// ReadYourWrites: a version token makes later reads include its operation
 	// on every instance. Where CountStaleness is 0 that needs no token.
-	ReadYourWrites bool
+	ReadYourWrites bool `json:"read_your_writes"`
 	// ExactChanged: of concurrent equal operations exactly one is Changed.
-	ExactChanged bool
+	ExactChanged bool `json:"exact_changed"`
 	// CountEqualsEdges: in every consistent snapshot the count equals the
 	// number of liked edges, not only once traffic has stopped. (Tallies have
 	// no edges; their counts are never derived again.)
-	CountEqualsEdges bool
+	CountEqualsEdges bool `json:"count_equals_edges"`
 	// Losses says for each backend what its loss costs.
-	Losses []Loss
+	Losses []Loss `json:"losses"`
 }
 
 // Loss is what the loss of one backend costs the data and the service.
 type Loss struct {
-	Backend string
+	Backend string `json:"backend"`
 	// Away: the backend does not answer for a while.
-	Away string
+	Away string `json:"away"`
 	// Lost: its data is gone for good.
-	Lost string
+	Lost string `json:"lost"`
 }

@@ -285,3 +285,15 @@ func TestCountersAreAllThatThereAre(t *testing.T) {
 	}
 	require.Equal(t, all, likes.Counters())
 }
+
+func TestAcksAreTheirNames(t *testing.T) {
+	for _, a := range []likes.Ack{likes.AckCommitted, likes.AckLogged, likes.AckMemory} {
+		text, err := a.MarshalText()
+		require.NoError(t, err)
+		var back likes.Ack
+		require.NoError(t, back.UnmarshalText(text))
+		require.Equal(t, a, back)
+	}
+	var a likes.Ack
+	require.ErrorIs(t, a.UnmarshalText([]byte("ack 0")), likes.ErrInvalid)
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"likectl/pkg/auth"
 	"likectl/pkg/batch"
 	"likectl/pkg/clock"
 	"likectl/pkg/likes"
@@ -40,6 +41,16 @@ func TestPostgresConcurrent(t *testing.T)  { tiertest.Concurrent(t, onPostgres()
 func TestEmbeddedConformance(t *testing.T) { tiertest.Run(t, onSQLite()) }
 func TestEmbeddedMetamorphic(t *testing.T) { tiertest.Metamorphic(t, onSQLite()) }
 func TestEmbeddedConcurrent(t *testing.T)  { tiertest.Concurrent(t, onSQLite()) }
+
+// The same through the API and its client.
+
+func TestRemoteConformance(t *testing.T) {
+	tiertest.Run(t, tiertest.Remote(onSQLite(), auth.Service))
+}
+
+func TestRemoteMetamorphic(t *testing.T) {
+	tiertest.Metamorphic(t, tiertest.Remote(onSQLite(), auth.User))
+}
 
 // limits are small where that makes a fault show earlier.
 var limits = tier1.Config{

@@ -18,6 +18,8 @@ type check struct {
 	run  func(*env)
 	// needs says whether the cluster can run it; nil: always.
 	needs func(*env) bool
+	// local: it is about what a remote service does not have.
+	local bool
 }
 
 func checks() []check {
@@ -39,10 +41,15 @@ func Run(t *testing.T, h Harness) {
 		if k.needs != nil && !k.needs(newEnv(t, c)) {
 			continue
 		}
-		t.Run(k.name, func(t *testing.T) { k.run(newEnv(t, c)) })
+		t.Run(k.name, func(t *testing.T) {
+			if k.local && c.Remote {
+				t.Skip("a remote service has no replays, clocks or versions of counts")
+			}
+			k.run(newEnv(t, c))
+		})
 	}
 	for _, k := range serviceCases() {
-		if k.needs != nil && !k.needs(newEnv(t, c)) {
+		if k.needs != nil && !k.needs(newEnv(t, c)) || k.local && c.Remote {
 			continue
 		}
 		t.Run(fmt.Sprintf("case %d", k.number), func(t *testing.T) {

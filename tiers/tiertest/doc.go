@@ -12,5 +12,6 @@
 //   - [HTTP]: the API from outside, by any number of base URLs.
 //   - [Crash]: the real binary and its database killed under load.
 //
-// A tier plugs in by a [Harness]: a function that opens a [Cluster].
+// A tier plugs in by a [Harness]: a function that opens a [Cluster]. [Remote] puts
+// the API and its client between the suites and a harness.
 package tiertest

@@ -44,6 +44,12 @@ type Cluster struct {
 	Auditor store.Auditor
 	Drift   func(ctx context.Context, k store.Key, n int64) error
 
+	// Remote: the services are clients of an API, which carries neither replays
+	// nor clocks nor versions of counts, and tells when a like began in listings
+	// only. The checks that are about those are skipped, each by its name; the
+	// others do without.
+	Remote bool
+
 	next atomic.Int64
 }
 

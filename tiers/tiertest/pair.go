@@ -149,7 +149,7 @@ func (p *pair) mutation(text string) (likes.Mutation, error) {
 		m.Op, m.Edge.Counter, m.Event = likes.Add, likes.Views, p.events[number(words[0])]
 		words = words[1:]
 	}
-	if len(words) > 0 {
+	if len(words) > 0 && !p.e.Remote { // there every operation is issued
 		clock, err := strconv.ParseInt(words[0][1:], 10, 64)
 		if err != nil {
 			return m, err
