@@ -9,12 +9,12 @@ import (
 
 // rates are the limits of the configuration, none if they are switched off.
 func rates(cfg config.Limits, metrics *telemetry.Metrics) (httpapi.Rates, error) {
-	if !cfg.Enabled {
-		return httpapi.Rates{}, nil
-	}
 	proxies, err := cfg.Proxies()
 	if err != nil {
 		return httpapi.Rates{}, err
+	}
+	if !cfg.Enabled {
+		return httpapi.Rates{Proxies: proxies}, nil // others ask for the client's address too
 	}
 	limiters := make(map[string]*limit.Limiter)
 	for name, limits := range cfg.Buckets() {

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"likectl/pkg/abuse"
 	"likectl/pkg/adminapi"
 	"likectl/pkg/auth"
 	"likectl/pkg/config"
@@ -30,6 +31,7 @@ type Server struct {
 	log    *slog.Logger
 	tier   *Tier
 	tokens *auth.Authority
+	guard  *abuse.Guard // nil: none
 	api    net.Listener
 	admin  net.Listener
 
@@ -52,6 +54,12 @@ func Open(ctx context.Context, cfg config.Config, log *slog.Logger, adopt bool) 
 		return nil, err
 	}
 	metrics := telemetry.New()
+	if s.guard, err = openGuard(ctx, cfg, metrics, log); err != nil {
+		return nil, err
+	}
+	if s.guard != nil {
+		s.opened.Push("guard against abuse", s.guard.Close)
+	}
 	s.tier, err = OpenTier(ctx, cfg, log, tier1.Hooks{Flushed: metrics.Flushed, Forgot: metrics.Forgot})
 	if err != nil {
 		return nil, err
@@ -97,8 +105,9 @@ func (s *Server) apiHandler(health *httpapi.Health, metrics *telemetry.Metrics) 
 	}
 	return httpapi.New(httpapi.Config{
 		Service: s.tier.Service, Auth: s.tokens, Versions: versions, Types: types, Health: health,
-		Limits:   httpapi.Limits{MaxBody: s.cfg.HTTP.MaxBody, RequestTimeout: s.cfg.HTTP.RequestTimeout},
-		Rates:    rates,
+		Limits: httpapi.Limits{MaxBody: s.cfg.HTTP.MaxBody, RequestTimeout: s.cfg.HTTP.RequestTimeout},
+		Rates:  rates,
+		Abuse:  s.guard, DeviceHeader: s.cfg.Abuse.DeviceHeader,
 		Observer: metrics, Logger: s.log,
 	})
 }
@@ -162,6 +171,9 @@ func (s *Server) listen(ctx context.Context, name, address string, maxConns int,
 
 // Addr returns the address of the API.
 func (s *Server) Addr() string { return s.api.Addr().String() }
+
+// AdminAddr returns the address of the admin listener.
+func (s *Server) AdminAddr() string { return s.admin.Addr().String() }
 
 // Serve waits until the context ends or a listener fails, then stops accepting,
 // answers what is in flight, and closes everything.

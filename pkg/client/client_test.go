@@ -257,7 +257,7 @@ func TestEveryDocumentedCodeHasItsKind(t *testing.T) {
 		"overloaded": likes.ErrOverloaded, "rate_limited": likes.ErrOverloaded, "fenced": likes.ErrFenced,
 		"version_not_reached": likes.ErrNotYet, "unavailable": likes.ErrUnavailable, "body_timeout": likes.ErrUnavailable,
 		"uncertain": likes.ErrUncertain, "timeout": likes.ErrUncertain, "internal": likes.ErrUncertain,
-		"unauthorized": likes.ErrInvalid, "token_expired": likes.ErrInvalid, "token_invalid": likes.ErrInvalid, "forbidden": likes.ErrInvalid,
+		"unauthorized": likes.ErrInvalid, "token_expired": likes.ErrInvalid, "token_invalid": likes.ErrInvalid, "forbidden": likes.ErrInvalid, "refused": likes.ErrInvalid,
 		"no_such_route": likes.ErrInvalid, "method_not_allowed": likes.ErrInvalid, "body_too_large": likes.ErrInvalid, "unsupported_media_type": likes.ErrInvalid,
 	}
 	f := newFixture(t)

@@ -24,6 +24,7 @@ type Config struct {
 	Events   Events   `mapstructure:"events" doc:"the events of views and shares"`
 	HTTP     HTTP     `mapstructure:"http" doc:"limits of the API listener"`
 	Limits   Limits   `mapstructure:"limits" doc:"how often somebody may call, in this process"`
+	Abuse    Abuse    `mapstructure:"abuse" doc:"how fake likes are kept out"`
 	Auth     Auth     `mapstructure:"auth" doc:"who may call"`
 	Log      Log      `mapstructure:"log" doc:"logging to standard error"`
 
@@ -179,6 +180,7 @@ func Default() Config {
 			// against a single client that takes all of the service.
 			IP: perMinute(60_000), Service: []Limit{},
 		},
+		Abuse: defaultAbuse(),
 		Auth: Auth{
 			Issuer: "likectl", Audience: "likectl", Leeway: 30 * time.Second, Cache: 50_000,
 			Keys: []AuthKey{}, FileRefresh: 5 * time.Second, JWKSRefresh: 5 * time.Minute,

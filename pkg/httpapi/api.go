@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"likectl/pkg/abuse"
 	"likectl/pkg/auth"
 	"likectl/pkg/likes"
 	"likectl/pkg/version"
@@ -38,7 +39,7 @@ type Limits struct {
 // largest batch, 1000 operations of about 150 bytes, several times over.
 func DefaultLimits() Limits { return Limits{MaxBody: 1 << 20, RequestTimeout: 5 * time.Second} }
 
-// Config is what the API is made of. Only Observer may be nil.
+// Config is what the API is made of. Only Observer, Abuse and OwnerOf may be nil.
 type Config struct {
 	Service  likes.Service
 	Auth     Verifier
@@ -47,8 +48,13 @@ type Config struct {
 	Health   *Health
 	Limits   Limits
 	Rates    Rates
-	Observer Observer
-	Logger   *slog.Logger
+	// Abuse guards against fake likes, which DeviceHeader helps it to tell apart;
+	// OwnerOf tells it whose items are liked. Without OwnerOf no item has an owner.
+	Abuse        *abuse.Guard
+	DeviceHeader string
+	OwnerOf      abuse.OwnerFunc
+	Observer     Observer
+	Logger       *slog.Logger
 }
 
 // API is the handler of the public listener.
@@ -98,6 +104,7 @@ func New(cfg Config) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.DeviceHeader = http.CanonicalHeaderKey(cfg.DeviceHeader)
 	a := &API{cfg: cfg, contract: contract, mux: http.NewServeMux(), ids: newRequestIDs(), document: doc}
 	a.calls.New = func() any { return &call{api: a} }
 	a.register([]route{

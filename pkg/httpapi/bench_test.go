@@ -9,8 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
+	"likectl/pkg/abuse"
 	"likectl/pkg/auth"
 	"likectl/pkg/likes"
+	"likectl/pkg/limit"
 )
 
 // still answers without doing anything, so that only the API is measured.
@@ -80,6 +84,36 @@ func BenchmarkAPI(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				send()
+			}
+		})
+	}
+}
+
+// velocityOnly is a guard with a limit of items and one of addresses, both so high
+// that nothing is refused.
+func velocityOnly(tb testing.TB) *abuse.Guard {
+	tb.Helper()
+	high := perMinute(limit.MaxCalls)
+	g, err := abuse.Open(tb.Context(), abuse.Config{
+		Velocity: abuse.Velocity{Item: high, IP: high, MaxKeys: 1000}, Refresh: time.Hour,
+	})
+	require.NoError(tb, err)
+	return g
+}
+
+// BenchmarkAbuse is a like without a guard, and with one that has two limits.
+func BenchmarkAbuse(b *testing.B) {
+	f := quiet(b)
+	like := repeated(b, f, f.request("POST", "/v1/like", goodLike, f.token(1, auth.User)), goodLike)
+	for _, c := range []struct {
+		name  string
+		guard *abuse.Guard
+	}{{"off", nil}, {"on", velocityOnly(b)}} {
+		f.api.cfg.Abuse = c.guard
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				like()
 			}
 		})
 	}

@@ -47,6 +47,9 @@
 // How often somebody may call is bounded (see [Rates]), in this process alone: a
 // refused call is a 429, and no store hears of it.
 //
+// Fake likes and saves are kept out, where that is configured (see pkg/abuse),
+// after every other check and before the service. Taking one back never is.
+//
 // An absent Content-Type is taken as JSON; any other than application/json in
 // UTF-8 is refused.
 package httpapi

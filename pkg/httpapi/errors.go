@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"likectl/pkg/abuse"
 	"likectl/pkg/auth"
 	"likectl/pkg/likes"
 )
@@ -65,6 +66,7 @@ var table = [...]row{
 	{auth.ErrExpired, 401, "token_expired", "The token has expired", "get a new token", false, 0},
 	{auth.ErrToken, 401, "token_invalid", "The token is not accepted", "", true, 0},
 	{errScope, 403, "forbidden", "The token's scope is too small", "this route needs a token with the scope service", false, 0},
+	{abuse.ErrRefused, 403, "refused", "The like is refused", "this is not accepted from this user, address or device; nothing was applied; a like can still be taken back", false, 0},
 	{errRoute, 404, "no_such_route", "There is no such route", "there is nothing at this path", false, 0},
 	{errMethod, 405, "method_not_allowed", "The method is not allowed here", "the header Allow names the methods of this path", false, 0},
 	{errSlow, 408, "body_timeout", "The body came too slowly", "the body did not arrive in time; nothing was applied", false, 0},
@@ -156,8 +158,12 @@ func appendEntryError(b []byte, err error) []byte {
 	row := find(err)
 	b = append(append(append(b, `{"error":"`...), row.code...), `","detail":`...)
 	b = appendString(b, row.detailOf(err))
-	if row.retry > 0 {
-		b = strconv.AppendInt(append(b, `,"retry_after":`...), int64(row.retry), 10)
+	retry := row.retry
+	if p, ok := errors.AsType[*problemError](err); ok && p.retry > 0 {
+		retry = p.retry
+	}
+	if retry > 0 {
+		b = strconv.AppendInt(append(b, `,"retry_after":`...), int64(retry), 10)
 	}
 	return append(b, '}')
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"likectl/pkg/abuse"
 	"likectl/pkg/auth"
 	"likectl/pkg/likes"
 )
@@ -37,6 +38,7 @@ var wantTable = []struct {
 	{auth.ErrExpired, 401, "token_expired", false},
 	{auth.ErrToken, 401, "token_invalid", false},
 	{errScope, 403, "forbidden", false},
+	{abuse.ErrRefused, 403, "refused", false},
 	{errRoute, 404, "no_such_route", false},
 	{errMethod, 405, "method_not_allowed", false},
 	{errSlow, 408, "body_timeout", false},

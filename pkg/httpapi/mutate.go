@@ -24,8 +24,15 @@ func (a *API) mutate(counter likes.Counter, op likes.Op) func(context.Context, *
 		if err != nil {
 			return err
 		}
+		device, err := c.device(op)
+		if err != nil {
+			return err
+		}
 		m := likes.Mutation{Op: op, Edge: likes.Edge{Counter: counter, Item: e.item, User: user}, After: after}
 		if err := c.takeMutation(ctx, m); err != nil {
+			return err
+		}
+		if err := c.checkAbuse(ctx, m, device); err != nil {
 			return err
 		}
 		r := a.cfg.Service.Apply(ctx, []likes.Mutation{m})[0]
@@ -65,7 +72,11 @@ func (a *API) batch(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	results := a.cfg.Service.Apply(ctx, ms)
+	device, err := c.device(likes.Set)
+	if err != nil {
+		return err
+	}
+	results := a.applyBatch(ctx, c, ms, device)
 	var failed failures
 	b := c.out
 	b = append(b, `{"results":[`...)

@@ -169,24 +169,35 @@ type standing struct {
 func (l *Limiter) Take(ctx context.Context, key string) (Decision, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if len(l.windows) > 1 {
+		if d, err := l.decide(ctx, key, 0); err != nil || !d.Allowed {
+			return d, err
+		}
+	}
+	return l.decide(ctx, key, 1)
+}
+
+// Look returns what Take would decide, and takes nothing. Who needs one call of
+// several limiters or none looks at all of them before it takes.
+func (l *Limiter) Look(ctx context.Context, key string) (Decision, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.decide(ctx, key, 0)
+}
+
+// decide takes a quantity of 1 from every limit, or decides about it with 0,
+// which looks only. The caller holds mu.
+func (l *Limiter) decide(ctx context.Context, key string, quantity int) (Decision, error) {
 	d := Decision{Allowed: true, policy: l.policy, n: len(l.windows)}
-	for _, quantity := range []int{0, 1} { // 0 looks only
-		if quantity == 0 && len(l.windows) == 1 {
-			continue
+	for i, w := range l.windows {
+		_, r, err := w.gcra.RateLimitCtx(ctx, key, quantity)
+		if err != nil {
+			return Decision{}, err
 		}
-		for i, w := range l.windows {
-			_, r, err := w.gcra.RateLimitCtx(ctx, key, quantity)
-			if err != nil {
-				return Decision{}, err
-			}
-			d.windows[i] = standing{name: w.name, remaining: r.Remaining, reset: r.ResetAfter}
-			if r.RetryAfter > 0 {
-				d.Allowed, d.RetryAfter = false, max(d.RetryAfter, r.RetryAfter)
-				d.windows[i].reset = r.RetryAfter
-			}
-		}
-		if !d.Allowed {
-			break
+		d.windows[i] = standing{name: w.name, remaining: r.Remaining, reset: r.ResetAfter}
+		if r.RetryAfter > 0 {
+			d.Allowed, d.RetryAfter = false, max(d.RetryAfter, r.RetryAfter)
+			d.windows[i].reset = r.RetryAfter
 		}
 	}
 	return d, nil

@@ -98,6 +98,33 @@ func TestACallThatOneLimitRefusesCostsNothingOfTheOther(t *testing.T) {
 	})
 }
 
+func TestALookSaysWhatTakeWouldAndTakesNothing(t *testing.T) {
+	for _, limits := range [][]limit.Limit{{{Max: 3, Window: time.Minute}}, {{Max: 3, Window: time.Minute}, {Max: 5, Window: time.Hour}}} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLimiter(t, limits...)
+			look := func() limit.Decision {
+				d, err := l.Look(t.Context(), "a")
+				require.NoError(t, err)
+				return d
+			}
+			for range 10 {
+				require.True(t, look().Allowed)
+			}
+			for range 3 {
+				require.True(t, look().Allowed)
+				require.True(t, take(t, l, "a").Allowed)
+			}
+			d := look()
+			require.False(t, d.Allowed)
+			require.Equal(t, 20*time.Second, d.RetryAfter)
+			require.Equal(t, d, take(t, l, "a"))
+			time.Sleep(d.RetryAfter)
+			require.True(t, look().Allowed)
+			require.Equal(t, 1, allowed(t, l, "a"))
+		})
+	}
+}
+
 func TestTheWaitIsTheLongestOfThoseThatRefuse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(t, limit.Limit{Max: 10, Window: 24 * time.Hour}, limit.Limit{Max: 10, Window: time.Minute})

@@ -30,6 +30,7 @@ type Metrics struct {
 	events   prometheus.Counter
 	keys     *prometheus.CounterVec
 	limited  *prometheus.CounterVec
+	abuse    abuseMetrics
 }
 
 // New returns the instruments on a registry of their own.
