@@ -153,9 +153,9 @@ func TestAnswersThatAreNoAnswers(t *testing.T) {
 			if err != nil {
 				return
 			}
-			defer c.Close()
 			_, _ = c.Read(make([]byte, 1000))
 			_, _ = c.Write([]byte(raw))
+			_ = c.Close()
 		}()
 		c := &conn{network: "tcp", addr: l.Addr().String(), timeout: 2 * time.Second}
 		_, _, err = c.do(t.Context(), []byte(request))

@@ -121,7 +121,7 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 	var out Result
 	done := make(chan struct{})
 	watch.Go(func() { out.Intervals = r.intervals(done) })
-	cpu := cpuAt(r.stop, cfg.Warmup)
+	cpu := cpuAt(ctx, cfg.Warmup)
 	var err error
 	if cfg.Rate > 0 {
 		err = r.dispatch(ctx, end)
