@@ -231,7 +231,7 @@ func (r *run) intervals(done <-chan struct{}) (all []Interval) {
 		}
 		in.P50, in.P99 = quantile(h, 50), quantile(h, 99)
 		h.Reset()
-		if in.OK+in.Failed > 0 || in.At > 0 && !last {
+		if in.OK+in.Failed > 0 || in.At > time.Second/2 && !last {
 			all = append(all, in)
 			if r.cfg.Tick != nil {
 				r.cfg.Tick(in)
