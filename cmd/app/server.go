@@ -163,6 +163,9 @@ func (s *Server) listen(ctx context.Context, name, address string, maxConns int,
 // Addr returns the address of the API.
 func (s *Server) Addr() string { return s.api.Addr().String() }
 
+// AdminAddr returns the address of the admin listener.
+func (s *Server) AdminAddr() string { return s.admin.Addr().String() }
+
 // Serve waits until the context ends or a listener fails, then stops accepting,
 // answers what is in flight, and closes everything.
 func (s *Server) Serve(ctx context.Context) error {

@@ -13,6 +13,6 @@ func NewCmd() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newRunCmd(Run))
+	cmd.AddCommand(newRunCmd(Run), newCapacityCmd(RunCapacity), newReportCmd(), newCompareCmd())
 	return cmd
 }

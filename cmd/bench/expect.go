@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"likectl/benchmarks/load"
 	"likectl/benchmarks/result"
 	"likectl/benchmarks/workload"
 	"likectl/cmd/cli"
@@ -82,4 +83,13 @@ func (e expectation) missed(r *result.Run) string {
 		return ""
 	}
 	return fmt.Sprintf("%s: it was %.4g%s", e.text, got, e.unit)
+}
+
+// goal is the documents' goal of tier 1 for a kind of request.
+func goal(kind int) string {
+	k := load.Kind(kind) //nolint:gosec // few kinds
+	if workload.Reads(k) {
+		return workload.KindName(k) + ".p99<=20ms"
+	}
+	return workload.KindName(k) + ".p99<=50ms"
 }

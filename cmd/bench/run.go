@@ -144,34 +144,43 @@ func verdict(r *result.Run, expect []string) error {
 	return cli.WithCode(cli.Threshold, errors.New(strings.Join(missed, "; ")))
 }
 
-// measure asks the server what must be known, and runs.
+// measure runs once.
 func measure(ctx context.Context, errOut io.Writer, o Options) (result.Run, error) {
+	c, end, err := connect(ctx, errOut, o)
+	if err != nil {
+		return result.Run{}, err
+	}
+	defer end()
+	return bench.Run(ctx, c)
+}
+
+// connect asks the server what must be known, and returns the run with it and what
+// must be called at the end.
+func connect(ctx context.Context, errOut io.Writer, o Options) (c bench.Config, end func(), err error) {
 	admin, types, err := app.AskServer(ctx, o.Config, o.Admin)
 	if err != nil {
-		return result.Run{}, fmt.Errorf("nothing was sent: %w", err)
+		return c, nil, fmt.Errorf("nothing was sent: %w", err)
 	}
-	defer admin.Close()
-	c := o.Bench
+	c = o.Bench
 	kind, ok := types.Type(c.ItemType)
 	if !ok {
-		return result.Run{}, cli.Usagef("--item-type %s: the server at %s has no such item type", c.ItemType, o.Admin)
+		admin.Close()
+		return c, nil, cli.Usagef("--item-type %s: the server at %s has no such item type", c.ItemType, o.Admin)
+	}
+	if c.Token, err = app.MintToken(o.Config, auth.Service, tokenTime(c)); err != nil {
+		admin.Close()
+		return c, nil, fmt.Errorf("nothing was sent: %w", err)
 	}
 	c.Admin, c.ItemNumber, c.Metrics = admin, kind, scrape.NewClient(o.Admin)
-	defer c.Metrics.Close()
 	build := telemetry.ReadBuild()
 	c.Version = build.Version + " " + build.Revision
-	if c.Token, err = app.MintToken(o.Config, auth.Service, tokenTime(c)); err != nil {
-		return result.Run{}, fmt.Errorf("nothing was sent: %w", err)
-	}
 	p := &phases{out: errOut}
-	defer p.stop()
-	c.Phase, c.Progress = p.begin, p.at
-	if !progress.IsTerminal(errOut) && o.Output == cli.JSON {
-		c.Tick = nil
-	} else {
-		c.Tick = p.tick
-	}
-	return bench.Run(ctx, c)
+	c.Phase, c.Progress, c.Tick = p.begin, p.at, p.tick
+	return c, func() {
+		p.stop()
+		c.Metrics.Close()
+		admin.Close()
+	}, nil
 }
 
 // tokenTime is for how long the run needs its token: a preload may take long.
