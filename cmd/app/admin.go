@@ -21,11 +21,7 @@ const adminTTL = time.Minute
 // tokens itself, from the secret in the configured data folder: whoever can read
 // that file could also open the store.
 func AdminClient(cfg config.Config, url string) (*adminapi.Client, error) {
-	secret, err := datadir.LoadSecret(cfg.Data)
-	if err != nil {
-		return nil, err
-	}
-	tokens, err := auth.New(authConfig(cfg, secret, 1))
+	tokens, err := minter(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -49,4 +45,22 @@ func AskServer(ctx context.Context, cfg config.Config, url string) (*adminapi.Cl
 		return nil, likes.ItemTypes{}, err
 	}
 	return client, types, nil
+}
+
+// MintToken returns a token of the scope, made with the secret in the configured
+// data folder.
+func MintToken(cfg config.Config, scope auth.Scope, ttl time.Duration) (string, error) {
+	tokens, err := minter(cfg)
+	if err != nil {
+		return "", err
+	}
+	return tokens.Mint(1, scope, ttl)
+}
+
+func minter(cfg config.Config) (*auth.Authority, error) {
+	secret, err := datadir.LoadSecret(cfg.Data)
+	if err != nil {
+		return nil, err
+	}
+	return auth.New(authConfig(cfg, secret, 1))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"likectl/cmd/bench"
 	"likectl/cmd/cli"
 	"likectl/cmd/config"
 	"likectl/cmd/doctor"
@@ -48,6 +49,7 @@ Start with likectl serve: it needs nothing else and prints a curl line to paste.
 		config.NewCmd(),
 		doctor.NewCmd(),
 		top.NewCmd(),
+		bench.NewCmd(),
 		tiers.NewCmd(),
 		man.NewCmd(),
 		exitCodes(),

@@ -1,0 +1,129 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"likectl/benchmarks/result"
+	"likectl/cmd/app"
+	"likectl/cmd/cli"
+	"likectl/pkg/config"
+)
+
+func execute(t *testing.T, args ...string) (out string, code int, err error) {
+	t.Helper()
+	cmd := NewCmd()
+	var b bytes.Buffer
+	cmd.SetArgs(args)
+	cmd.SetOut(&b)
+	cmd.SetErr(io.Discard)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	err = cmd.ExecuteContext(t.Context())
+	return b.String(), cli.CodeOf(err), err
+}
+
+// serve starts a server on a new data folder.
+func serve(t *testing.T) (api, admin, data string) {
+	t.Helper()
+	cfg := config.Default()
+	cfg.Data, cfg.Listen, cfg.AdminListen = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
+	s, err := app.Open(t.Context(), cfg, app.Quiet(), false)
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx) }()
+	t.Cleanup(func() { stop(); require.NoError(t, <-done) })
+	return "http://" + s.Addr(), "http://" + s.AdminAddr(), cfg.Data
+}
+
+func TestARunEndToEnd(t *testing.T) {
+	api, admin, data := serve(t)
+	file := filepath.Join(t.TempDir(), "r.json")
+	common := []string{"--url", api, "--admin", admin, "--data", data, "--duration", "1s", "--warmup", "200ms", "--connections", "8", "--items", "1000", "--users", "1000"}
+	args := append([]string{
+		"run", "--workload", "default", "--rate", "0", "--preload", "5000", "--out", file, "--watch", "me=" + strconv.Itoa(os.Getpid()), "--expect", "counts.errors<=0",
+	}, common...)
+	out, code, err := execute(t, args...)
+	require.NoError(t, err, out)
+	require.Zero(t, code)
+	require.Contains(t, out, "VALID")
+	require.Contains(t, out, "counts equal their edges")
+	runs, err := result.Read(file)
+	require.NoError(t, err)
+	require.True(t, runs[0].Valid())
+	require.GreaterOrEqual(t, runs[0].Check.Counters, int64(1000), "every item was preloaded")
+	counts, ok := runs[0].Kind("counts")
+	require.True(t, ok)
+	require.Positive(t, counts.OK)
+	require.Equal(t, counts.OK, counts.Latency.Count)
+
+	_, code, err = execute(t, append([]string{"run", "--workload", "write", "--rate", "0", "--expect", "write.p99<=1ns"}, common...)...)
+	require.Equal(t, cli.Threshold, code)
+	require.ErrorContains(t, err, "write.p99<=1ns: it was")
+
+	out, code, err = execute(t, "report", "--format", "markdown", file)
+	require.NoError(t, err)
+	require.Zero(t, code)
+	require.Contains(t, out, "| default |")
+	out, _, err = execute(t, "compare", file, file)
+	require.NoError(t, err, out)
+	require.Contains(t, out, "no difference")
+}
+
+// A count that is wrong makes a run invalid, however fast it was.
+func TestAWrongCountMakesARunInvalid(t *testing.T) {
+	r := result.Run{Invalid: []string{"1 of 5 counts differ from their edges"}}
+	err := verdict(&r, nil)
+	require.Equal(t, cli.Threshold, cli.CodeOf(err))
+	require.ErrorContains(t, err, "1 of 5 counts differ")
+}
+
+func TestUsageErrors(t *testing.T) {
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{`workload "x" is unknown`, []string{"run", "--workload", "x"}},
+		{"http://HOST:PORT", []string{"run", "--url", "https://example.org"}},
+		{"0 connections", []string{"run", "--connections", "0"}},
+		{"a rate of -1", []string{"run", "--rate", "-1"}},
+		{"want KIND.MEASURE<=VALUE", []string{"run", "--expect", "write.p98<=1s"}},
+		{"want KIND.MEASURE<=VALUE", []string{"run", "--expect", "likes.p99<=1s"}},
+		{"want KIND.MEASURE<=VALUE", []string{"capacity", "--limit", "write.p99<=fast"}},
+		{"want NAME=PID", []string{"run", "--watch", "x"}},
+		{"there is no process", []string{"run", "--watch", "x=999999999"}},
+		{"have no more than 4", []string{"run", "--users", "2", "--items", "2", "--preload", "5"}},
+		{"--from, --to and --precision", []string{"capacity", "--from", "0"}},
+		{"--format pdf", []string{"report", "--format", "pdf", "x"}},
+	} {
+		_, code, err := execute(t, c.args...)
+		require.ErrorContains(t, err, c.want)
+		require.Equal(t, cli.Usage, code, c.args)
+	}
+	_, code, err := execute(t, "run", "--admin", "http://127.0.0.1:1", "--data", t.TempDir())
+	require.Equal(t, cli.Failure, code)
+	require.ErrorContains(t, err, "nothing was sent")
+}
+
+func TestPreloadMakesEdgesOnce(t *testing.T) {
+	api, admin, data := serve(t)
+	args := []string{
+		"run", "--url", api, "--admin", admin, "--data", data, "--duration", "100ms", "--warmup", "0s", "--rate", "0", "--workload", "count",
+		"--users", "100", "--items", "70", "--preload", "7000", "--connections", "2",
+	}
+	for range 2 {
+		out, _, err := execute(t, args...)
+		require.NoError(t, err, out)
+		require.Contains(t, out, "all of 70 counts equal their edges")
+	}
+	out, _, err := execute(t, append(args, "--output", "json")...)
+	require.NoError(t, err)
+	require.Contains(t, out, `"counters":70,"different":0`)
+}
