@@ -145,7 +145,8 @@ func TestUsageErrors(t *testing.T) {
 		want string
 		args []string
 	}{
-		{`--format: format "parquet" is unknown`, []string{"--format", "parquet"}},
+		{`--format: format "xml" is unknown`, []string{"--format", "xml"}},
+		{"leave out .gz", []string{"-o", "likes.parquet.gz"}},
 		{`--counter: views is not a set counter`, []string{"--counter", "views"}},
 		{`--user: "01" is not an id`, []string{"--user", "01"}},
 		{`--user: "" is not an id`, []string{"--user", ""}},
@@ -163,8 +164,9 @@ func TestUsageErrors(t *testing.T) {
 func TestFormatFollowsTheName(t *testing.T) {
 	for path, want := range map[string]string{
 		"-": "csv", "a": "csv", "a.csv.gz": "csv", "a.jsonl": "jsonl", "a.jsonl.gz": "jsonl", "a.ndjson": "jsonl",
+		"a.parquet": "parquet", "parquet": "csv",
 	} {
-		got, err := formatOf("", path)
+		got, err := formatOf("", path, io.Discard)
 		require.NoError(t, err)
 		require.EqualValues(t, want, got, path)
 	}
