@@ -24,6 +24,8 @@ type Options struct {
 	// Counter and User leave out the edges of others; 0: of all.
 	Counter likes.Counter
 	User    likes.UserID
+	// Pseudonymise puts pseudonyms in place of user ids.
+	Pseudonymise Pseudonymise
 	// Admin is the URL of a running server's admin listener; empty: the command
 	// opens the stores itself.
 	Admin  string
@@ -54,15 +56,18 @@ with the same name; with a name that ends in .gz it is gzipped (Parquet is
 compressed anyway). On standard output, Parquet that broke off has no footer and
 is refused by every reader; of CSV and JSONL the exit code tells.
 
-While a server runs on the data folder, export through it with --admin.`,
+While a server runs on the data folder, export through it with --admin.
+` + pseudonymiseHelp,
 		Example: `  likectl export -o likes.csv.gz
   likectl export --user 42 --format jsonl
   likectl export --counter saves -o saves.jsonl -c configs/tier1.yaml
   likectl export -o likes.parquet
+  likectl export --pseudonymise --salt-file likes.salt --rotate-after 30d -o likes.parquet
   likectl export -o likes.csv --admin http://127.0.0.1:9090`,
 		Args: cobra.NoArgs,
 	}
 	stores := app.AddStoreFlags(cmd)
+	pseudonymise := addPseudonymise(cmd)
 	set := cmd.Flags()
 	set.StringVarP(&o.Path, "out", "o", "-", "`FILE` to write, - for standard output")
 	set.StringVar(&format, "format", "", "form of the output {csv|jsonl|parquet}; default: what the file's name ends with, else csv")
@@ -92,6 +97,9 @@ While a server runs on the data folder, export through it with --admin.`,
 		}
 		if o.Path == "" {
 			return cli.Usagef("--out is empty, want a file, or - for standard output")
+		}
+		if o.Pseudonymise, err = pseudonymise(o); err != nil {
+			return err
 		}
 		if o.Config, err = stores.LoadFor(o.Admin); err != nil {
 			return err

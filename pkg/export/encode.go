@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"likectl/pkg/likes"
+	"likectl/pkg/pseudonym"
 )
 
 // row is one liked edge as it is written.
@@ -16,6 +17,9 @@ type row struct {
 	// itemType is the name of the edge's item type, which needs no quotes
 	// anywhere (likes.NewItemTypes).
 	itemType string
+	// name is the user's pseudonym, if the export has pseudonyms: then the edge
+	// has no user.
+	name pseudonym.Name
 }
 
 // sink writes rows in one form.
@@ -26,14 +30,27 @@ type sink interface {
 	close() error
 }
 
-func newSink(out io.Writer, f Format) (sink, error) {
+// newSink returns the sink of a format, for rows with a pseudonym in place of the
+// user's id or with the id.
+func newSink(out io.Writer, f Format, named bool) (sink, error) {
 	switch f {
 	case CSV:
-		return &lines{out: bufio.NewWriterSize(out, bufferSize), header: csvHeader, line: csvLine}, nil
+		l := &lines{out: bufio.NewWriterSize(out, bufferSize), header: csvHeader, line: csvLine}
+		if named {
+			l.header, l.line = csvNamedHeader, csvNamedLine
+		}
+		return l, nil
 	case JSONL:
-		return &lines{out: bufio.NewWriterSize(out, bufferSize), line: jsonLine}, nil
+		l := &lines{out: bufio.NewWriterSize(out, bufferSize), line: jsonLine}
+		if named {
+			l.line = jsonNamedLine
+		}
+		return l, nil
 	case Parquet:
-		return newParquet(out, rowsPerGroup), nil
+		if named {
+			return newParquet(out, newNamedRow), nil
+		}
+		return newParquet(out, newLikeRow), nil
 	default:
 		return nil, likes.Errorf(likes.ErrInvalid, "format %q, want csv, jsonl or parquet", f)
 	}
@@ -81,10 +98,20 @@ const timeLayout = "2006-01-02T15:04:05.999999Z07:00"
 
 func appendTime(b []byte, t time.Time) []byte { return t.UTC().AppendFormat(b, timeLayout) }
 
-const csvHeader = "user_id,item_type,item_id,liked_at,counter\n"
+const (
+	csvHeader = "user_id" + csvColumns
+	// The column has another name, so that nobody imports pseudonyms as ids.
+	csvNamedHeader = "pseudonym" + csvColumns
+	csvColumns     = ",item_type,item_id,liked_at,counter\n"
+)
 
 func csvLine(b []byte, r *row) []byte {
-	b = strconv.AppendInt(b, int64(r.edge.User), 10)
+	return csvRest(strconv.AppendInt(b, int64(r.edge.User), 10), r)
+}
+
+func csvNamedLine(b []byte, r *row) []byte { return csvRest(append(b, r.name[:]...), r) }
+
+func csvRest(b []byte, r *row) []byte {
 	b = append(b, ',')
 	b = append(b, r.itemType...)
 	b = append(b, ',')
@@ -99,7 +126,15 @@ func csvLine(b []byte, r *row) []byte {
 // jsonLine writes ids as strings: 64-bit numbers do not survive JavaScript.
 func jsonLine(b []byte, r *row) []byte {
 	b = append(b, `{"user_id":"`...)
-	b = strconv.AppendInt(b, int64(r.edge.User), 10)
+	return jsonRest(strconv.AppendInt(b, int64(r.edge.User), 10), r)
+}
+
+func jsonNamedLine(b []byte, r *row) []byte {
+	b = append(b, `{"pseudonym":"`...)
+	return jsonRest(append(b, r.name[:]...), r)
+}
+
+func jsonRest(b []byte, r *row) []byte {
 	b = append(b, `","item_type":"`...)
 	b = append(b, r.itemType...)
 	b = append(b, `","item_id":"`...)

@@ -31,6 +31,8 @@ type Config struct {
 	// Types name the item types; a type without a name ends the export, since
 	// the file could not be imported.
 	Types likes.ItemTypes
+	// Pseudonyms stand in place of user ids; nil: the ids are written.
+	Pseudonyms *Pseudonyms
 }
 
 // Summary is what was written.
@@ -53,12 +55,18 @@ type Export struct {
 
 // New returns an export that is ready to run, or ErrInvalid.
 func New(w store.Walker, out io.Writer, c Config) (*Export, error) {
-	sink, err := newSink(out, c.Format)
+	if c.User < 0 {
+		return nil, likes.Errorf(likes.ErrInvalid, "user %d", c.User)
+	}
+	if c.User != 0 && c.Pseudonyms != nil {
+		return nil, likes.Errorf(likes.ErrInvalid, "an export of user %d alone hides nobody behind a pseudonym", c.User)
+	}
+	sink, err := newSink(out, c.Format, c.Pseudonyms != nil)
 	if err != nil {
 		return nil, err
 	}
-	if c.User < 0 {
-		return nil, likes.Errorf(likes.ErrInvalid, "user %d", c.User)
+	if c.Pseudonyms != nil {
+		sink = newPseudonyms(sink, *c.Pseudonyms, shuffled)
 	}
 	return &Export{
 		walker: w, config: c, out: sink,

@@ -29,25 +29,42 @@ func newLikeRow(r *row) likeRow {
 	}
 }
 
+// namedRow is the schema of an export with pseudonyms.
+type namedRow struct {
+	Pseudonym string `parquet:"pseudonym,zstd"`
+	ItemID    int64  `parquet:"item_id,delta,zstd"`
+	ItemType  string `parquet:"item_type,dict,zstd"`
+	Counter   string `parquet:"counter,dict,zstd"`
+	LikedAt   int64  `parquet:"liked_at,timestamp(microsecond),delta,zstd"`
+}
+
+func newNamedRow(r *row) namedRow {
+	return namedRow{
+		Pseudonym: string(r.name[:]), ItemID: int64(r.edge.Item.ID), ItemType: r.itemType,
+		Counter: r.edge.Counter.String(), LikedAt: r.likedAt.UnixMicro(),
+	}
+}
+
 // parquetSink writes Apache Parquet. A file of it is complete by its footer,
 // which is written last: no reader takes one that broke off for a whole one.
-type parquetSink struct {
-	out  *parquet.GenericWriter[likeRow]
-	rows []likeRow
+type parquetSink[T any] struct {
+	out   *parquet.GenericWriter[T]
+	rowOf func(*row) T
+	rows  []T
 }
 
-func newParquet(out io.Writer, perGroup int64) *parquetSink {
-	return &parquetSink{out: parquet.NewGenericWriter[likeRow](out,
-		parquet.MaxRowsPerRowGroup(perGroup), parquet.WriteBufferSize(bufferSize))}
+func newParquet[T any](out io.Writer, rowOf func(*row) T) *parquetSink[T] {
+	return &parquetSink[T]{rowOf: rowOf, out: parquet.NewGenericWriter[T](out,
+		parquet.MaxRowsPerRowGroup(rowsPerGroup), parquet.WriteBufferSize(bufferSize))}
 }
 
-func (p *parquetSink) add(rows []row) error {
+func (p *parquetSink[T]) add(rows []row) error {
 	p.rows = p.rows[:0]
 	for i := range rows {
-		p.rows = append(p.rows, newLikeRow(&rows[i]))
+		p.rows = append(p.rows, p.rowOf(&rows[i]))
 	}
 	_, err := p.out.Write(p.rows)
 	return err
 }
 
-func (p *parquetSink) close() error { return p.out.Close() }
+func (p *parquetSink[T]) close() error { return p.out.Close() }
