@@ -11,6 +11,7 @@ import (
 	"net/http"
 
 	"likectl/pkg/auth"
+	"likectl/pkg/hot"
 	"likectl/pkg/likes"
 	"likectl/pkg/store"
 )
@@ -20,6 +21,7 @@ type Config struct {
 	Service likes.Service
 	Auditor store.Auditor
 	Walker  store.Walker
+	Hot     hot.Rates
 	// Types are the configured item types.
 	Types map[string]int
 	// Authorize returns nil for an administrator's request. An error that is
@@ -69,6 +71,7 @@ func New(c Config) *Handler {
 	h.mux.HandleFunc("POST "+pathWalk, h.walk)
 	h.mux.HandleFunc("POST "+pathLikedBy, h.likedBy)
 	h.mux.HandleFunc("POST "+pathEstimate, h.estimate)
+	h.mux.HandleFunc("GET "+pathHot, h.hot)
 	return h
 }
 

@@ -30,6 +30,8 @@ type Metrics struct {
 	events   prometheus.Counter
 	keys     *prometheus.CounterVec
 	limited  *prometheus.CounterVec
+
+	operations *operations
 }
 
 // New returns the instruments on a registry of their own.
@@ -61,6 +63,7 @@ func New() *Metrics {
 	}
 	m.registry.MustRegister(m.requests, m.flushes, m.batches, m.failed, m.events, m.keys, m.limited,
 		buildInfo(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.operations = newOperations(m.registry)
 	for _, kind := range []string{"write", "replay", "add", "forget"} { // so that the first failure is an increase
 		for _, reason := range []string{"unavailable", "uncertain", "other"} {
 			m.failed.WithLabelValues(kind, reason)
