@@ -9,10 +9,12 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"time"
 
 	"likectl/pkg/auth"
 	"likectl/pkg/hot"
 	"likectl/pkg/likes"
+	"likectl/pkg/reconcile"
 	"likectl/pkg/store"
 )
 
@@ -28,6 +30,11 @@ type Config struct {
 	// ErrForbidden gives 403, any other 401. See [AdminOnly].
 	Authorize func(*http.Request) error
 	Log       *slog.Logger
+
+	// Drifted is told of every counter that a reconcile found different, and
+	// Reconciled of every one that ended. Nil: nobody is told.
+	Drifted    func(reconcile.Found)
+	Reconciled func(reconcile.Config, reconcile.Summary, error)
 }
 
 // ErrForbidden says that the token is good but not an administrator's.
@@ -58,6 +65,9 @@ type Handler struct {
 	// walking holds a value while a reconcile runs: two at a time would only
 	// double the load.
 	walking chan struct{}
+	// rightAt is when the last walk began that left no counter different; zero if
+	// there was none in this process. It belongs to who is walking.
+	rightAt time.Time
 }
 
 var _ http.Handler = (*Handler)(nil)

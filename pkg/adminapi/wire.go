@@ -197,13 +197,15 @@ type found struct {
 	Edges    int64 `json:"edges"`
 	Missing  bool  `json:"missing"`
 	Repaired bool  `json:"repaired"`
+
+	RightAt time.Time `json:"right_at,omitzero"`
 }
 
 func newFound(f reconcile.Found) *found {
-	return &found{newKey(f.Key), f.Stored, f.Edges, f.Missing, f.Repaired}
+	return &found{newKey(f.Key), f.Stored, f.Edges, f.Missing, f.Repaired, f.RightAt}
 }
 
 func (f *found) found() reconcile.Found {
 	d := store.Drift{Key: f.store(), Stored: f.Stored, Edges: f.Edges, Missing: f.Missing}
-	return reconcile.Found{Drift: d, Repaired: f.Repaired}
+	return reconcile.Found{Drift: d, Repaired: f.Repaired, RightAt: f.RightAt}
 }
