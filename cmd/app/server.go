@@ -76,6 +76,7 @@ func Open(ctx context.Context, cfg config.Config, log *slog.Logger, adopt bool) 
 	}
 	s.opened.Push("token keys", s.tokens.Close)
 	health := httpapi.NewHealth(log, s.tier.Probes...)
+	showMode(ctx, health, metrics)
 	if s.admin, err = s.listen(ctx, "admin listener", cfg.AdminListen, adminConnections, s.adminHandler(health, metrics)); err != nil {
 		return nil, err
 	}
@@ -116,6 +117,7 @@ func (s *Server) adminHandler(health *httpapi.Health, metrics *telemetry.Metrics
 	mux.Handle("/admin/v1/", adminapi.New(adminapi.Config{
 		Service: s.tier.Service, Auditor: s.tier.Auditor, Walker: s.tier.Walker, Hot: s.hot, Types: s.cfg.Items.Types,
 		Authorize: adminapi.AdminOnly(s.tokens), Log: s.log,
+		Drifted: metrics.Drifted, Reconciled: metrics.Reconciled,
 	}))
 	mux.Handle("GET /metrics", metrics.Handler())
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)

@@ -32,6 +32,7 @@ type Metrics struct {
 	limited  *prometheus.CounterVec
 
 	operations *operations
+	drift      *drift
 }
 
 // New returns the instruments on a registry of their own.
@@ -63,7 +64,7 @@ func New() *Metrics {
 	}
 	m.registry.MustRegister(m.requests, m.flushes, m.batches, m.failed, m.events, m.keys, m.limited,
 		buildInfo(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	m.operations = newOperations(m.registry)
+	m.operations, m.drift = newOperations(m.registry), newDrift(m.registry)
 	for _, kind := range []string{"write", "replay", "add", "forget"} { // so that the first failure is an increase
 		for _, reason := range []string{"unavailable", "uncertain", "other"} {
 			m.failed.WithLabelValues(kind, reason)
