@@ -164,13 +164,15 @@ func TestAFullDiskIsAnErrorOfParquetToo(t *testing.T) {
 
 func BenchmarkExport(b *testing.B) {
 	for _, f := range []export.Format{export.CSV, export.JSONL, export.Parquet} {
-		b.Run(string(f), func(b *testing.B) {
-			b.ReportAllocs()
-			m := &many{edges: b.N, step: func(int) {}}
-			e, err := export.New(m, io.Discard, export.Config{Format: f, Types: likes.DefaultItemTypes()})
-			require.NoError(b, err)
-			_, err = e.Run(b.Context())
-			require.NoError(b, err)
-		})
+		for name, p := range map[string]*export.Pseudonyms{"ids": nil, "pseudonyms": {Salt: salt()}} {
+			b.Run(string(f)+"/"+name, func(b *testing.B) {
+				b.ReportAllocs()
+				m := &many{edges: b.N, step: func(int) {}}
+				e, err := export.New(m, io.Discard, export.Config{Format: f, Types: likes.DefaultItemTypes(), Pseudonyms: p})
+				require.NoError(b, err)
+				_, err = e.Run(b.Context())
+				require.NoError(b, err)
+			})
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"likectl/pkg/pseudonym"
+	"likectl/pkg/store"
 )
 
 // Pseudonyms says how users are named in an export.
@@ -59,9 +60,13 @@ func (p *pseudonyms) add(rows []row) error {
 
 func (p *pseudonyms) flush() error {
 	slices.SortFunc(p.held, func(a, b row) int { return bytes.Compare(a.name[:], b.name[:]) })
-	err := p.out.add(p.held)
+	for part := range slices.Chunk(p.held, store.MaxWalk) { // what sinks are given without pseudonyms
+		if err := p.out.add(part); err != nil {
+			return err
+		}
+	}
 	p.held = p.held[:0]
-	return err
+	return nil
 }
 
 func (p *pseudonyms) close() error {
