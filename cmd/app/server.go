@@ -17,6 +17,7 @@ import (
 	"likectl/pkg/adminapi"
 	"likectl/pkg/auth"
 	"likectl/pkg/config"
+	"likectl/pkg/hot"
 	"likectl/pkg/httpapi"
 	"likectl/pkg/lifecycle"
 	"likectl/pkg/likes"
@@ -30,6 +31,7 @@ type Server struct {
 	cfg    config.Config
 	log    *slog.Logger
 	tier   *Tier
+	hot    *hot.Tracker
 	tokens *auth.Authority
 	guard  *abuse.Guard // nil: none
 	api    net.Listener
@@ -60,7 +62,12 @@ func Open(ctx context.Context, cfg config.Config, log *slog.Logger, adopt bool) 
 	if s.guard != nil {
 		s.opened.Push("guard against abuse", s.guard.Close)
 	}
-	s.tier, err = OpenTier(ctx, cfg, log, tier1.Hooks{Flushed: metrics.Flushed, Forgot: metrics.Forgot})
+	if s.hot, err = newHot(cfg, metrics); err != nil {
+		return nil, err
+	}
+	s.tier, err = OpenTier(ctx, cfg, log, tier1.Hooks{
+		Flushed: metrics.Flushed, Forgot: metrics.Forgot, Wrote: s.hot.Wrote, Answered: metrics.Answered,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -77,6 +84,7 @@ func Open(ctx context.Context, cfg config.Config, log *slog.Logger, adopt bool) 
 	}
 	s.opened.Push("token keys", s.tokens.Close)
 	health := httpapi.NewHealth(log, s.tier.Probes...)
+	showMode(ctx, health, metrics)
 	if s.admin, err = s.listen(ctx, "admin listener", cfg.AdminListen, adminConnections, s.adminHandler(health, metrics)); err != nil {
 		return nil, err
 	}
@@ -116,8 +124,9 @@ func (s *Server) adminHandler(health *httpapi.Health, metrics *telemetry.Metrics
 	mux := httpapi.NewAdmin(health)
 	mux.HandleFunc("GET /{$}", adminIndex)
 	mux.Handle("/admin/v1/", adminapi.New(adminapi.Config{
-		Service: s.tier.Service, Auditor: s.tier.Auditor, Walker: s.tier.Walker, Types: s.cfg.Items.Types,
+		Service: s.tier.Service, Auditor: s.tier.Auditor, Walker: s.tier.Walker, Hot: s.hot, Types: s.cfg.Items.Types,
 		Authorize: adminapi.AdminOnly(s.tokens), Log: s.log,
+		Drifted: metrics.Drifted, Reconciled: metrics.Reconciled,
 	}))
 	mux.Handle("GET /metrics", metrics.Handler())
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
@@ -138,7 +147,8 @@ func adminIndex(w http.ResponseWriter, _ *http.Request) {
 /admin/v1/item_types   for likectl, with an admin token: item types,
 /admin/v1/replay       import,
 /admin/v1/reconcile    reconcile,
-/admin/v1/walk         export
+/admin/v1/walk         export,
+/admin/v1/hot          the items that are liked most often
 `) // a client that is gone needs no list
 }
 

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
@@ -145,7 +146,8 @@ func TestUsageErrors(t *testing.T) {
 		want string
 		args []string
 	}{
-		{`--format: format "parquet" is unknown`, []string{"--format", "parquet"}},
+		{`--format: format "xml" is unknown`, []string{"--format", "xml"}},
+		{"leave out .gz", []string{"-o", "likes.parquet.gz"}},
 		{`--counter: views is not a set counter`, []string{"--counter", "views"}},
 		{`--user: "01" is not an id`, []string{"--user", "01"}},
 		{`--user: "" is not an id`, []string{"--user", ""}},
@@ -163,8 +165,9 @@ func TestUsageErrors(t *testing.T) {
 func TestFormatFollowsTheName(t *testing.T) {
 	for path, want := range map[string]string{
 		"-": "csv", "a": "csv", "a.csv.gz": "csv", "a.jsonl": "jsonl", "a.jsonl.gz": "jsonl", "a.ndjson": "jsonl",
+		"a.parquet": "parquet", "parquet": "csv",
 	} {
-		got, err := formatOf("", path)
+		got, err := formatOf("", path, io.Discard)
 		require.NoError(t, err)
 		require.EqualValues(t, want, got, path)
 	}
@@ -177,5 +180,62 @@ func TestExamplesParse(t *testing.T) {
 		cmd := newCmd(func(context.Context, io.Writer, io.Writer, Options) error { return nil })
 		cmd.SetArgs(strings.Fields(strings.Replace(command, "configs/", "../../configs/", 1)))
 		require.NoError(t, cmd.Execute(), line)
+	}
+}
+
+// TestPseudonymsRotate exports before and after the salt has reached its age.
+func TestPseudonymsRotate(t *testing.T) {
+	dir := t.TempDir()
+	in, saltFile := filepath.Join(dir, "in.csv"), filepath.Join(dir, "salt")
+	require.NoError(t, os.WriteFile(in, []byte(likesFile), 0o600))
+	store := []string{"--data", filepath.Join(dir, "data")}
+	importInto(t, in, append(store, "--create")...)
+	names := func() map[string]bool {
+		text, _, _, err := execute(t.Context(), NewCmd(), append(store, "--pseudonymise", "--salt-file", saltFile, "--rotate-after", "7d")...)
+		require.NoError(t, err)
+		all := map[string]bool{}
+		for line := range strings.Lines(text) {
+			name, _, _ := strings.Cut(line, ",")
+			all[name] = true
+		}
+		delete(all, "pseudonym")
+		require.Len(t, all, 3)
+		return all
+	}
+	first := names()
+	require.Equal(t, first, names())
+
+	b, err := os.ReadFile(saltFile)
+	require.NoError(t, err)
+	var file map[string]string
+	require.NoError(t, json.Unmarshal(b, &file))
+	old := file["salt"]
+	file["made_at"] = time.Now().Add(-8 * 24 * time.Hour).Format(time.RFC3339)
+	b, err = json.Marshal(file)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(saltFile, b, 0o600))
+	for name := range names() {
+		require.False(t, first[name])
+	}
+	b, err = os.ReadFile(saltFile)
+	require.NoError(t, err)
+	require.NotContains(t, string(b), old, "the old salt is gone")
+	require.NoError(t, os.Chmod(saltFile, 0o644))
+	_, _, code, err := execute(t.Context(), NewCmd(), append(store, "--pseudonymise", "--salt-file", saltFile)...)
+	require.ErrorContains(t, err, "0644")
+	require.Equal(t, cli.Failure, code)
+}
+
+func TestDays(t *testing.T) {
+	var d days
+	for text, want := range map[string]time.Duration{"30d": 720 * time.Hour, "12h": 12 * time.Hour, "0d": 0, "36h30m": 36*time.Hour + 30*time.Minute} {
+		require.NoError(t, d.Set(text))
+		require.Equal(t, days(want), d)
+		again := d
+		require.NoError(t, d.Set(d.String()))
+		require.Equal(t, again, d)
+	}
+	for _, text := range []string{"", "d", "-1d", "1.5d", "x", "30", "999999999d"} {
+		require.Error(t, d.Set(text), text)
 	}
 }

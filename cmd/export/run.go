@@ -75,7 +75,13 @@ func exportTo(ctx context.Context, out, errOut io.Writer, o Options, s *source) 
 }
 
 func write(ctx context.Context, out, errOut io.Writer, o Options, s *source) (export.Summary, error) {
-	work, err := export.New(s.walker, out, export.Config{Counter: o.Counter, User: o.User, Format: o.Format, Types: s.types})
+	pseudonyms, err := o.Pseudonymise.open(errOut)
+	if err != nil {
+		return export.Summary{}, err
+	}
+	work, err := export.New(s.walker, out, export.Config{
+		Counter: o.Counter, User: o.User, Format: o.Format, Types: s.types, Pseudonyms: pseudonyms,
+	})
 	if err != nil {
 		return export.Summary{}, err
 	}

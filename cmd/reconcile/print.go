@@ -22,6 +22,8 @@ type printer struct {
 	store  string
 	items  []string // that were asked for; none: all counters were
 	n      int
+
+	largest largest
 }
 
 func newPrinter(w io.Writer, o Options, t *target) *printer {
@@ -47,31 +49,44 @@ type driftLine struct {
 	Difference int64  `json:"difference"`
 	Missing    bool   `json:"missing"`
 	Repaired   bool   `json:"repaired"`
+	Cause      string `json:"cause"`
+
+	// RightAt is absent if it is not known.
+	RightAt time.Time `json:"right_at,omitzero"`
 }
 
-const row = "%-7s  %-30s  %12s  %12s  %12s  %s\n"
+func (p *printer) driftLine(f reconcile.Found) driftLine {
+	return driftLine{
+		f.Counter.String(), p.types.Name(f.Item.Type), strconv.FormatInt(int64(f.Item.ID), 10),
+		f.Stored, f.Edges, f.Difference(), f.Missing, f.Repaired, f.Cause(), f.RightAt,
+	}
+}
+
+const row = "%-7s  %-30s  %12s  %12s  %12s  %-7s  %s\n"
 
 func (p *printer) found(f reconcile.Found) error {
 	p.n++
+	p.largest.add(f)
 	if p.output == cli.JSON {
 		before := ","
 		if p.n == 1 {
 			before = `{"drifts":[`
 		}
-		text, err := json.Marshal(driftLine{
-			f.Counter.String(), p.types.Name(f.Item.Type), strconv.FormatInt(int64(f.Item.ID), 10),
-			f.Stored, f.Edges, f.Difference(), f.Missing, f.Repaired,
-		})
+		text, err := json.Marshal(p.driftLine(f))
 		if err == nil {
 			_, err = fmt.Fprintf(p.w, "%s\n  %s", before, text)
 		}
 		return err
 	}
 	if p.n == 1 {
-		if _, err := fmt.Fprintf(p.w, row, "COUNTER", "ITEM", "STORED", "EDGES", "DIFFERENCE", "STATE"); err != nil {
+		if _, err := fmt.Fprintf(p.w, row, "COUNTER", "ITEM", "STORED", "EDGES", "DIFFERENCE", "CAUSE", "STATE"); err != nil {
 			return err
 		}
 	}
+	return p.row(f)
+}
+
+func (p *printer) row(f reconcile.Found) error {
 	state := "repaired"
 	switch {
 	case p.dryRun:
@@ -84,8 +99,30 @@ func (p *printer) found(f reconcile.Found) error {
 		stored = "none"
 	}
 	_, err := fmt.Fprintf(p.w, row, f.Counter, fmt.Sprintf("%s:%d", p.types.Name(f.Item.Type), f.Item.ID),
-		stored, strconv.FormatInt(f.Edges, 10), fmt.Sprintf("%+d", f.Difference()), state)
+		stored, strconv.FormatInt(f.Edges, 10), fmt.Sprintf("%+d", f.Difference()), f.Cause(), state)
 	return err
+}
+
+// ranked lists the largest differences once more, if there were too many to see,
+// and says since when there can be any.
+func (p *printer) ranked() error {
+	if len(p.largest) == 0 {
+		return nil
+	}
+	if p.n > largestShown {
+		if err := p.line("\nthe largest of them:"); err != nil {
+			return err
+		}
+		for _, f := range p.largest {
+			if err := p.row(f); err != nil {
+				return err
+			}
+		}
+	}
+	if at := p.largest[0].RightAt; !at.IsZero() {
+		return p.line("none is older than the complete walk of %s, which left all counters right", at.Format(time.RFC3339))
+	}
+	return nil
 }
 
 // summary ends the list; complete says whether the walk reached its end.
@@ -100,8 +137,19 @@ func (p *printer) summary(sum reconcile.Summary, took time.Duration, complete bo
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(p.w, "%s,\"target\":%s,\"dry_run\":%t,\"complete\":%t,\"checked\":%d,\"drifted\":%d,\"repaired\":%d,\"magnitude\":%d,\"seconds\":%.3f}\n",
-			before, target, p.dryRun, complete, sum.Checked, sum.Drifted, sum.Repaired, sum.Magnitude, seconds)
+		lines := make([]driftLine, len(p.largest))
+		for i, f := range p.largest {
+			lines[i] = p.driftLine(f)
+		}
+		top, err := json.Marshal(lines)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(p.w, "%s,\"largest\":%s,\"target\":%s,\"dry_run\":%t,\"complete\":%t,\"checked\":%d,\"drifted\":%d,\"repaired\":%d,\"magnitude\":%d,\"seconds\":%.3f}\n",
+			before, top, target, p.dryRun, complete, sum.Checked, sum.Drifted, sum.Repaired, sum.Magnitude, seconds)
+		return err
+	}
+	if err := p.ranked(); err != nil {
 		return err
 	}
 	text := "all equal their likes"

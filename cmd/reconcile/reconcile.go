@@ -49,6 +49,13 @@ counted twice.
   --all           compare all counters, repair those that differ
   --item TYPE:ID  only this item; may be given several times
 
+CAUSE says what is known of it: missing (the counter's row is gone), excess (above
+its likes: raised, or likes were removed) or deficit (below: lowered, or likes were
+added). Edge and counter change in one transaction, so each is the work of
+something else than likectl. Of many differences the ten largest are listed again.
+Through a server that has compared all counters before and left them right, the
+report says when that was: no difference is older.
+
 The exit code is 0 if nothing differed or all was repaired, 4 if --dry-run found
 a difference.
 

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite"
@@ -21,6 +22,8 @@ import (
 	"likectl/pkg/auth"
 	"likectl/pkg/config"
 	"likectl/pkg/likes"
+	"likectl/pkg/reconcile"
+	"likectl/pkg/store"
 	"likectl/tiers/tier1"
 )
 
@@ -58,17 +61,40 @@ func broken(t *testing.T) string {
 		}
 	}
 	require.NoError(t, tier.Close(t.Context()))
-	db, err := sql.Open("sqlite", filepath.Join(data, "likes.db"))
+	damage(t, data, "update counters set count = 9 where item_id = 2", "delete from counters where item_id = 4")
+	return data
+}
+
+// damage changes tables behind likectl's back.
+func damage(t *testing.T, data string, statements ...string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(data, "likes.db")+"?_pragma=busy_timeout(10000)")
 	require.NoError(t, err)
-	for _, statement := range []string{
-		"update counters set count = 9 where item_id = 2",
-		"delete from counters where item_id = 4",
-	} {
+	for _, statement := range statements {
 		_, err = db.ExecContext(t.Context(), statement)
 		require.NoError(t, err)
 	}
 	require.NoError(t, db.Close())
-	return data
+}
+
+func TestTheLargestAreListedAgain(t *testing.T) {
+	var out bytes.Buffer
+	p := &printer{w: &out, output: cli.Table, dryRun: true, types: likes.DefaultItemTypes()}
+	for n := range int64(30) {
+		f := reconcile.Found{Drift: store.Drift{Key: store.Key{Counter: likes.Likes, Item: likes.Item{Type: 1, ID: likes.ItemID(n + 1)}}, Edges: 100}}
+		f.Stored = f.Edges + (n*7)%30*(1-2*(n%2)) // sizes 0 to 29, of both signs
+		require.NoError(t, p.found(f))
+	}
+	require.NoError(t, p.summary(reconcile.Summary{Checked: 30, Drifted: 30, Magnitude: 435}, time.Second, true))
+	_, list, found := strings.Cut(out.String(), "the largest of them:\n")
+	require.True(t, found)
+	var sizes []string
+	for line := range strings.Lines(list) {
+		if f := strings.Fields(line); len(f) == 7 {
+			sizes = append(sizes, strings.TrimLeft(f[4], "+-"))
+		}
+	}
+	require.Equal(t, strings.Fields("29 28 27 26 25 24 23 22 21 20"), sizes)
 }
 
 func TestDryRunThenOneItemThenAll(t *testing.T) {
@@ -76,8 +102,8 @@ func TestDryRunThenOneItemThenAll(t *testing.T) {
 	out, code, err := execute(t, "--dry-run", "--data", data)
 	require.Equal(t, cli.Difference, code)
 	require.ErrorContains(t, err, "2 of 5 counters differ from their likes; nothing was changed, repair them with --all")
-	require.Regexp(t, `likes +post:2 +9 +2 +-7  differs\n`, out)
-	require.Regexp(t, `likes +post:4 +none +2 +\+2  differs\n`, out)
+	require.Regexp(t, `likes +post:2 +9 +2 +-7  excess +differs\n`, out)
+	require.Regexp(t, `likes +post:4 +none +2 +\+2  missing +differs\n`, out)
 	require.Contains(t, out, "2 differ by 9 in sum; nothing was changed (dry run)")
 
 	out, code, err = execute(t, "--item", "post:4", "--item", "post:1", "--data", data)
@@ -89,14 +115,15 @@ func TestDryRunThenOneItemThenAll(t *testing.T) {
 	out, _, err = execute(t, "--all", "--data", data, "--output", "json")
 	require.NoError(t, err)
 	var got struct {
-		Drifts           []driftLine
+		Drifts, Largest  []driftLine
 		Checked          int
 		Repaired         int
 		DryRun, Complete bool
 		Target           string
 	}
 	require.NoError(t, json.Unmarshal([]byte(out), &got), out)
-	require.Equal(t, []driftLine{{"likes", "post", "2", 9, 2, -7, false, true}}, got.Drifts)
+	require.Equal(t, []driftLine{{"likes", "post", "2", 9, 2, -7, false, true, "excess", time.Time{}}}, got.Drifts)
+	require.Equal(t, got.Drifts, got.Largest)
 	require.Equal(t, 5, got.Checked)
 	require.Equal(t, 1, got.Repaired)
 	require.True(t, got.Complete)
@@ -128,6 +155,20 @@ func TestThroughARunningServer(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, out, `"repaired":2`)
 	require.Contains(t, out, `"complete":true`)
+	require.NotContains(t, out, `"right_at"`)
+
+	damage(t, data, "update counters set count = count - 5 * item_id where item_id > 1")
+	out, _, _ = execute(t, "--dry-run", "--data", data, "--admin", server.URL)
+	require.Regexp(t, `post:5 .* deficit +differs`, out)
+	require.Contains(t, out, "none is older than the complete walk of 20")
+	require.NotContains(t, out, "the largest of them")
+	out, _, err = execute(t, "--all", "--data", data, "--admin", server.URL, "--output", "json")
+	require.NoError(t, err)
+	var got struct{ Drifts, Largest []driftLine }
+	require.NoError(t, json.Unmarshal([]byte(out), &got), out)
+	require.Len(t, got.Drifts, 4)
+	require.Equal(t, []string{"5", "4", "3", "2"}, []string{got.Largest[0].ItemID, got.Largest[1].ItemID, got.Largest[2].ItemID, got.Largest[3].ItemID})
+	require.WithinDuration(t, time.Now(), got.Drifts[0].RightAt, time.Minute)
 	server.Close()
 	require.NoError(t, tier.Close(t.Context()))
 }

@@ -22,7 +22,9 @@ import (
 // Options are what `likectl top` is told.
 type Options struct {
 	// Admin is the base URL of the server's admin listener.
-	Admin    string
+	Admin string
+	// Config has the data folder with the server's secret, for the hot items.
+	Config   config.Config
 	Interval time.Duration
 	// Once ends after one interval.
 	Once   bool
@@ -39,6 +41,7 @@ func NewCmd() *cobra.Command { return newCmd(Run) }
 
 func newCmd(run func(context.Context, io.Writer, Options) error) *cobra.Command {
 	var o Options
+	var file, data string
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Watch what a running server does: rates, latencies, batches, queue",
@@ -51,17 +54,23 @@ terminal the view is redrawn; elsewhere there is a line per interval.
   ERR/S       answers with a 5xx; REFUSED/S with a 4xx
   COMMITS/S   durable transactions, BATCH operations in each, QUEUED waiting now
 
+On a terminal, with --once and as JSON, the ten items follow that took the most
+likes, unlikes, saves and unsaves in the last minute. The server tells them to
+administrators only: for a token its secret is read in the folder --data.
+
 Times are interpolated between the bounds of the histograms; the greatest that
 can be shown is 5 s.`,
 		Example: `  likectl top
   likectl top --admin http://127.0.0.1:9090 --interval 5s
-  likectl top --once --output json`,
+  likectl top --once --output json --data likectl-data`,
 		Args: cobra.NoArgs,
 	}
 	set := cmd.Flags()
 	set.StringVar(&o.Admin, "admin", "http://"+config.Default().AdminListen, "`URL` of the server's admin listener")
 	set.DurationVar(&o.Interval, "interval", time.Second, "time between two views, 100ms to 1h")
 	set.BoolVar(&o.Once, "once", false, "one view, after one interval")
+	set.StringVarP(&file, "config", "c", "", "configuration file that names the data folder")
+	set.StringVar(&data, "data", config.Default().Data, "the server's data folder, with its secret")
 	cli.OutputFlag(cmd, &o.Output)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		if o.Interval < minInterval || o.Interval > maxInterval {
@@ -69,6 +78,13 @@ can be shown is 5 s.`,
 		}
 		if o.Admin, err = adminapi.BaseURL(o.Admin); err != nil {
 			return cli.Usagef("--admin: %w", err)
+		}
+		overrides := map[string]any{}
+		if set.Changed("data") {
+			overrides["data"] = data
+		}
+		if o.Config, err = config.Load(file, overrides); err != nil {
+			return cli.WithCode(cli.Usage, err)
 		}
 		o.Terminal = progress.IsTerminal(cmd.OutOrStdout())
 		return run(cmd.Context(), cmd.OutOrStdout(), o)
@@ -85,6 +101,8 @@ func Run(ctx context.Context, w io.Writer, o Options) error {
 	if err != nil {
 		return fmt.Errorf("nothing to show: %w; name the server's admin listener with --admin", err)
 	}
+	hot := openHot(o)
+	defer hot.close()
 	p := printer{w: w, o: o}
 	tick := time.NewTicker(o.Interval)
 	defer tick.Stop()
@@ -106,7 +124,11 @@ func Run(ctx context.Context, w io.Writer, o Options) error {
 		case err != nil:
 			err = p.lost(err)
 		default:
-			err = p.view(scrape.Between(old, now))
+			v := view{View: scrape.Between(old, now)}
+			if p.hot() {
+				hot.add(ctx, &v)
+			}
+			err = p.view(v)
 			old = now
 		}
 		if err != nil || o.Once {
@@ -131,14 +153,25 @@ const (
 	row    = "%-8s %9s %9s %9s %8s %8s %9s %8s %8s %7s %9s %9s %7s %8s\n"
 )
 
-func (p *printer) view(v scrape.View) error {
+// hot says whether views have the hot items: not those of a line each.
+func (p *printer) hot() bool { return p.o.Output == cli.JSON || p.o.Terminal || p.o.Once }
+
+func (p *printer) view(v view) error {
 	switch {
 	case p.o.Output == cli.JSON:
 		return json.NewEncoder(p.w).Encode(v)
 	case p.o.Terminal:
-		_, err := io.WriteString(p.w, redraw+screen(p.o.Admin, v))
+		_, err := io.WriteString(p.w, redraw+screen(p.o.Admin, v.View)+hotText(v))
 		return err
 	}
+	if err := p.line(v.View); err != nil || !p.hot() {
+		return err
+	}
+	_, err := io.WriteString(p.w, hotText(v))
+	return err
+}
+
+func (p *printer) line(v scrape.View) error {
 	if p.n%headerEvery == 0 {
 		_, err := fmt.Fprintf(p.w, row, "TIME", "LIKES/S", "REPLAYS/S", "WRITES/S", "P50 ms", "P99 ms", "READS/S", "P50 ms", "P99 ms",
 			"ERR/S", "REFUSED/S", "COMMITS/S", "BATCH", "QUEUED")

@@ -32,18 +32,7 @@ func (h *Handler) reconcile(w http.ResponseWriter, r *http.Request) {
 	for i, k := range request.Keys {
 		c.Keys[i] = k.store()
 	}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	events := make(chan event)
-	walk, err := reconcile.New(h.config.Auditor, c, func(f reconcile.Found) error {
-		select {
-		case events <- event{Found: newFound(f)}:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	})
-	if err != nil {
+	if err := c.Validate(); err != nil {
 		h.refuse(w, http.StatusBadRequest, "%v", err)
 		return
 	}
@@ -53,9 +42,29 @@ func (h *Handler) reconcile(w http.ResponseWriter, r *http.Request) {
 		h.refuse(w, http.StatusConflict, "a reconcile is running already; wait for it to end")
 		return
 	}
+	c.RightAt = h.rightAt
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	events := make(chan event)
+	walk, err := reconcile.New(h.config.Auditor, c, func(f reconcile.Found) error {
+		if h.config.Drifted != nil {
+			h.config.Drifted(f)
+		}
+		select {
+		case events <- event{Found: newFound(f)}:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	if err != nil { // not after the validation above
+		<-h.walking
+		h.refuse(w, http.StatusBadRequest, "%v", err)
+		return
+	}
 	go func() {
 		defer close(events)
-		sum, err := walk.Run(ctx)
+		sum, err := h.run(ctx, walk, c)
 		<-h.walking // before the client learns of the end and may begin another
 		select {
 		case events <- event{Summary: &sum, Error: newFault(err)}:
@@ -67,6 +76,19 @@ func (h *Handler) reconcile(w http.ResponseWriter, r *http.Request) {
 	for range events {
 		// until the walk has ended
 	}
+}
+
+// run walks, tells of the end, and remembers a walk that left all counters right.
+func (h *Handler) run(ctx context.Context, walk *reconcile.Walk, c reconcile.Config) (reconcile.Summary, error) {
+	began := time.Now().UTC()
+	sum, err := walk.Run(ctx)
+	if err == nil && len(c.Keys) == 0 && sum.Drifted == sum.Repaired {
+		h.rightAt = began
+	}
+	if h.config.Reconciled != nil {
+		h.config.Reconciled(c, sum, err)
+	}
+	return sum, err
 }
 
 // stream sends events and heartbeats until there are no more events or the

@@ -9,9 +9,12 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"time"
 
 	"likectl/pkg/auth"
+	"likectl/pkg/hot"
 	"likectl/pkg/likes"
+	"likectl/pkg/reconcile"
 	"likectl/pkg/store"
 )
 
@@ -20,12 +23,18 @@ type Config struct {
 	Service likes.Service
 	Auditor store.Auditor
 	Walker  store.Walker
+	Hot     hot.Rates
 	// Types are the configured item types.
 	Types map[string]int
 	// Authorize returns nil for an administrator's request. An error that is
 	// ErrForbidden gives 403, any other 401. See [AdminOnly].
 	Authorize func(*http.Request) error
 	Log       *slog.Logger
+
+	// Drifted is told of every counter that a reconcile found different, and
+	// Reconciled of every one that ended. Nil: nobody is told.
+	Drifted    func(reconcile.Found)
+	Reconciled func(reconcile.Config, reconcile.Summary, error)
 }
 
 // ErrForbidden says that the token is good but not an administrator's.
@@ -56,6 +65,9 @@ type Handler struct {
 	// walking holds a value while a reconcile runs: two at a time would only
 	// double the load.
 	walking chan struct{}
+	// rightAt is when the last walk began that left no counter different; zero if
+	// there was none in this process. It belongs to who is walking.
+	rightAt time.Time
 }
 
 var _ http.Handler = (*Handler)(nil)
@@ -69,6 +81,7 @@ func New(c Config) *Handler {
 	h.mux.HandleFunc("POST "+pathWalk, h.walk)
 	h.mux.HandleFunc("POST "+pathLikedBy, h.likedBy)
 	h.mux.HandleFunc("POST "+pathEstimate, h.estimate)
+	h.mux.HandleFunc("GET "+pathHot, h.hot)
 	return h
 }
 

@@ -7,6 +7,7 @@
 //	POST /admin/v1/walk        a page of all liked edges, in key order
 //	POST /admin/v1/liked_by    a page of one user's
 //	POST /admin/v1/estimate    about how many there are
+//	GET  /admin/v1/hot         the items that are written most often; n=1 to 100
 //
 // Every call needs an admin token. It must also name a loopback host: a page
 // in an administrator's browser can make a name of its own point to 127.0.0.1
@@ -29,6 +30,7 @@ const (
 	pathWalk      = "/admin/v1/walk"
 	pathLikedBy   = "/admin/v1/liked_by"
 	pathEstimate  = "/admin/v1/estimate"
+	pathHot       = "/admin/v1/hot"
 
 	// maxBody bounds requests: likes.MaxApply replays of about 170 bytes, twice
 	// over, and then some.
@@ -195,13 +197,15 @@ type found struct {
 	Edges    int64 `json:"edges"`
 	Missing  bool  `json:"missing"`
 	Repaired bool  `json:"repaired"`
+
+	RightAt time.Time `json:"right_at,omitzero"`
 }
 
 func newFound(f reconcile.Found) *found {
-	return &found{newKey(f.Key), f.Stored, f.Edges, f.Missing, f.Repaired}
+	return &found{newKey(f.Key), f.Stored, f.Edges, f.Missing, f.Repaired, f.RightAt}
 }
 
 func (f *found) found() reconcile.Found {
 	d := store.Drift{Key: f.store(), Stored: f.Stored, Edges: f.Edges, Missing: f.Missing}
-	return reconcile.Found{Drift: d, Repaired: f.Repaired}
+	return reconcile.Found{Drift: d, Repaired: f.Repaired, RightAt: f.RightAt}
 }

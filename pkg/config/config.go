@@ -25,6 +25,7 @@ type Config struct {
 	HTTP     HTTP     `mapstructure:"http" doc:"limits of the API listener"`
 	Limits   Limits   `mapstructure:"limits" doc:"how often somebody may call, in this process"`
 	Abuse    Abuse    `mapstructure:"abuse" doc:"how fake likes are kept out"`
+	Hot      Hot      `mapstructure:"hot" doc:"items that are written most often"`
 	Auth     Auth     `mapstructure:"auth" doc:"who may call"`
 	Log      Log      `mapstructure:"log" doc:"logging to standard error"`
 
@@ -92,6 +93,11 @@ type Limits struct {
 type Limit struct {
 	Limit  int           `mapstructure:"limit" doc:"calls in the window"`
 	Window time.Duration `mapstructure:"window" doc:"whole seconds; what was used comes back evenly over it"`
+}
+
+// Hot says which items are hot.
+type Hot struct {
+	Threshold int `mapstructure:"threshold" doc:"writes a second on an item, over 10 seconds, above which it is counted as hot"`
 }
 
 // Auth says whose tokens are accepted.
@@ -181,6 +187,7 @@ func Default() Config {
 			IP: perMinute(60_000), Service: []Limit{},
 		},
 		Abuse: defaultAbuse(),
+		Hot:   Hot{Threshold: 1000},
 		Auth: Auth{
 			Issuer: "likectl", Audience: "likectl", Leeway: 30 * time.Second, Cache: 50_000,
 			Keys: []AuthKey{}, FileRefresh: 5 * time.Second, JWKSRefresh: 5 * time.Minute,

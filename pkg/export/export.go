@@ -1,6 +1,7 @@
-// Package export writes liked edges in the form that package ingest reads, so
-// that an export imported into an empty store gives the same counts, the same
-// edges, and the same beginnings of likes, to the microsecond.
+// Package export writes liked edges. CSV and JSONL are in the form that package
+// ingest reads, so that an export imported into an empty store gives the same
+// counts, the same edges, and the same beginnings of likes, to the microsecond.
+// Parquet holds the same for analysis.
 //
 // It is safe while likes come in. [store.Walker] says what it may miss then:
 // nothing that was liked all the time. Each page is a snapshot; all of them
@@ -10,13 +11,11 @@
 package export
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"sync/atomic"
 
-	"likectl/pkg/ingest"
 	"likectl/pkg/likes"
 	"likectl/pkg/retry"
 	"likectl/pkg/store"
@@ -28,10 +27,12 @@ type Config struct {
 	Counter likes.Counter
 	// User leaves out the edges of other users; 0: of all users.
 	User   likes.UserID
-	Format ingest.Format
+	Format Format
 	// Types name the item types; a type without a name ends the export, since
 	// the file could not be imported.
 	Types likes.ItemTypes
+	// Pseudonyms stand in place of user ids; nil: the ids are written.
+	Pseudonyms *Pseudonyms
 }
 
 // Summary is what was written.
@@ -45,28 +46,30 @@ type Summary struct {
 type Export struct {
 	walker   store.Walker
 	config   Config
-	out      *bufio.Writer
-	encode   encoder
-	line     []byte
+	out      sink
+	rows     []row
 	sum      Summary
 	done     atomic.Int64
 	estimate atomic.Int64
 }
 
-// bufferSize makes few, large writes of many lines.
-const bufferSize = 256 << 10
-
 // New returns an export that is ready to run, or ErrInvalid.
 func New(w store.Walker, out io.Writer, c Config) (*Export, error) {
-	encode, err := encoderOf(c.Format)
-	if err != nil {
-		return nil, err
-	}
 	if c.User < 0 {
 		return nil, likes.Errorf(likes.ErrInvalid, "user %d", c.User)
 	}
+	if c.User != 0 && c.Pseudonyms != nil {
+		return nil, likes.Errorf(likes.ErrInvalid, "an export of user %d alone hides nobody behind a pseudonym", c.User)
+	}
+	sink, err := newSink(out, c.Format, c.Pseudonyms != nil)
+	if err != nil {
+		return nil, err
+	}
+	if c.Pseudonyms != nil {
+		sink = newPseudonyms(sink, *c.Pseudonyms, shuffled)
+	}
 	return &Export{
-		walker: w, config: c, encode: encode, out: bufio.NewWriterSize(out, bufferSize),
+		walker: w, config: c, out: sink,
 		sum: Summary{ByCounter: make(map[likes.Counter]int64)},
 	}, nil
 }
@@ -78,9 +81,6 @@ func (e *Export) Progress() (done, estimate int64) { return e.done.Load(), e.est
 // Run writes all edges and returns how many, also with an error: then the output
 // ends somewhere, and is of use only as a part.
 func (e *Export) Run(ctx context.Context) (Summary, error) {
-	if _, err := e.out.WriteString(e.encode.header()); err != nil {
-		return e.sum, writeError(err)
-	}
 	run := e.walk
 	if e.config.User > 0 {
 		run = e.user
@@ -88,7 +88,7 @@ func (e *Export) Run(ctx context.Context) (Summary, error) {
 	if err := run(ctx); err != nil {
 		return e.sum, err
 	}
-	if err := e.out.Flush(); err != nil {
+	if err := e.out.close(); err != nil {
 		return e.sum, writeError(err)
 	}
 	return e.sum, nil
@@ -157,6 +157,7 @@ func (e *Export) user(ctx context.Context) error {
 }
 
 func (e *Export) write(page []likes.Member) error {
+	e.rows = e.rows[:0]
 	for _, m := range page {
 		name := e.config.Types.Name(m.Edge.Item.Type)
 		if _, ok := e.config.Types.Type(name); !ok {
@@ -164,10 +165,12 @@ func (e *Export) write(page []likes.Member) error {
 				"%v: the configuration has no name for item type %d, without which the line could not be imported; add it to items.types",
 				m.Edge, m.Edge.Item.Type)
 		}
-		e.line = e.encode.line(e.line[:0], m, name)
-		if _, err := e.out.Write(e.line); err != nil {
-			return writeError(err)
-		}
+		e.rows = append(e.rows, row{edge: m.Edge, likedAt: m.LikedAt, itemType: name})
+	}
+	if err := e.out.add(e.rows); err != nil {
+		return writeError(err)
+	}
+	for _, m := range page {
 		e.sum.ByCounter[m.Edge.Counter]++
 	}
 	e.sum.Edges += int64(len(page))

@@ -105,7 +105,7 @@ func read(t *testing.T, text string) (all []likes.Member, into *memory.Service) 
 func TestImportReadsWhatExportWrites(t *testing.T) {
 	s := open(t)
 	want := fill(t, s)
-	for _, f := range []ingest.Format{ingest.CSV, ingest.JSONL} {
+	for _, f := range []export.Format{export.CSV, export.JSONL} {
 		text := run(t, s, export.Config{Format: f})
 		got, into := read(t, text)
 		require.Equal(t, want, got, f)
@@ -138,7 +138,7 @@ func TestParts(t *testing.T) {
 					want = append(want, m)
 				}
 			}
-			c.Format = ingest.CSV
+			c.Format = export.CSV
 			got, _ := read(t, run(t, s, c))
 			require.ElementsMatch(t, want, got)
 		})
@@ -146,12 +146,12 @@ func TestParts(t *testing.T) {
 }
 
 func TestAnEmptyStoreGivesAHeader(t *testing.T) {
-	require.Equal(t, "user_id,item_type,item_id,liked_at,counter\n", run(t, open(t), export.Config{Format: ingest.CSV}))
-	require.Empty(t, run(t, open(t), export.Config{Format: ingest.JSONL}))
+	require.Equal(t, "user_id,item_type,item_id,liked_at,counter\n", run(t, open(t), export.Config{Format: export.CSV}))
+	require.Empty(t, run(t, open(t), export.Config{Format: export.JSONL}))
 }
 
 func TestBadConfigurations(t *testing.T) {
-	for _, c := range []export.Config{{}, {Format: "parquet"}, {Format: ingest.CSV, User: -1}} {
+	for _, c := range []export.Config{{}, {Format: "xml"}, {Format: export.CSV, User: -1}} {
 		_, err := export.New(open(t), io.Discard, c)
 		require.ErrorIs(t, err, likes.ErrInvalid)
 	}
@@ -162,7 +162,7 @@ func TestATypeWithoutANameEndsTheExport(t *testing.T) {
 	fill(t, s)
 	types, err := likes.NewItemTypes(map[string]likes.ItemType{"post": 1})
 	require.NoError(t, err)
-	e, err := export.New(s, io.Discard, export.Config{Format: ingest.CSV, Types: types})
+	e, err := export.New(s, io.Discard, export.Config{Format: export.CSV, Types: types})
 	require.NoError(t, err)
 	_, err = e.Run(t.Context())
 	require.ErrorContains(t, err, "no name for item type 2")
@@ -185,7 +185,7 @@ func (f *flaky) WalkEdges(ctx context.Context, after likes.Edge, limit int) (sto
 func TestAStoreThatIsAwayForAMomentLosesNothing(t *testing.T) {
 	s := open(t)
 	want := fill(t, s)
-	got, _ := read(t, run(t, &flaky{Store: s}, export.Config{Format: ingest.JSONL}))
+	got, _ := read(t, run(t, &flaky{Store: s}, export.Config{Format: export.JSONL}))
 	require.Equal(t, want, got)
 }
 
@@ -203,7 +203,7 @@ func TestAFullDiskIsAnError(t *testing.T) {
 	s := open(t)
 	fill(t, s)
 	for _, left := range []int{0, 100} {
-		e, err := export.New(s, &full{left}, export.Config{Format: ingest.CSV, Types: likes.DefaultItemTypes()})
+		e, err := export.New(s, &full{left}, export.Config{Format: export.CSV, Types: likes.DefaultItemTypes()})
 		require.NoError(t, err)
 		_, err = e.Run(t.Context())
 		require.ErrorContains(t, err, "disk full")

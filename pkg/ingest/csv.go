@@ -26,7 +26,7 @@ func readHeader(line []byte) (*csvFormat, error) {
 		f := fieldOf(name)
 		switch {
 		case f == noField:
-			return nil, fmt.Errorf("the header has a column %q; known are %s", clip(name), fieldNames)
+			return nil, errUnknown("the header", "column", name)
 		case have[f]:
 			return nil, fmt.Errorf("the header has the column %v twice", f)
 		}

@@ -132,7 +132,7 @@ func parseTokens(line []byte, r *record) error {
 		f := fieldOf([]byte(name))
 		switch {
 		case f == noField:
-			return fmt.Errorf("it has a field %q; known are %s", clip([]byte(name)), fieldNames)
+			return errUnknown("it", "field", []byte(name))
 		case r[f] != nil:
 			return fmt.Errorf("it has the field %v twice", f)
 		}

@@ -33,6 +33,9 @@ func openLines(src io.Reader) (*lines, error) {
 		}
 		buf = bufio.NewReaderSize(z, MaxLine)
 	}
+	if magic, _ := buf.Peek(4); string(magic) == "PAR1" {
+		return nil, errors.New("the input is Parquet, which is not imported; export the likes as CSV or JSONL")
+	}
 	bom := []byte("\xef\xbb\xbf")
 	if head, _ := buf.Peek(len(bom)); bytes.Equal(head, bom) {
 		if _, err := buf.Discard(len(bom)); err != nil {

@@ -66,6 +66,15 @@ func fieldOf(name []byte) field {
 	}
 }
 
+// errUnknown says what is wrong with a name that is no field's; what has it.
+func errUnknown(what, kind string, name []byte) error {
+	if string(name) == "pseudonym" {
+		return fmt.Errorf("%s has pseudonyms in place of user ids: it was exported with --pseudonymise, "+
+			"and whose likes they are cannot be told; import an export with ids", what)
+	}
+	return fmt.Errorf("%s has a %s %q; known are %s", what, kind, clip(name), fieldNames)
+}
+
 const fieldNames = "user_id, item_type, item_id, action, liked_at and counter"
 
 // record is one line's fields, as text; an optional field without a value is

@@ -6,6 +6,17 @@
 // a repair adds the difference instead of setting a value, so what others add
 // meanwhile stays. The walk therefore takes no locks and stops nobody; it only
 // competes for the store's time, which the pace bounds.
+//
+// # In which order
+//
+// By key, one pass. A list of counters to look at first (those written since they
+// were last compared) pays where an edge and its counter are two writes, so that
+// what breaks in between leaves exactly such a counter. At tier 1 both change in
+// one transaction: a counter that was written a moment ago is no more likely to be
+// wrong than one nobody has touched for a year, because what makes it wrong comes
+// from outside and touches either. Keeping the list would cost every like a write
+// and find nothing earlier. Tiers whose counters follow later bring their list with
+// them, as keys (Config.Keys).
 package reconcile
 
 import (
@@ -46,6 +57,9 @@ type Config struct {
 	// PerSecond bounds how many counters are compared in a second, 1 to
 	// MaxPerSecond.
 	PerSecond int
+	// RightAt is an instant at which all counters are known to have been right or
+	// later became so, as a complete walk before shows; zero: none is known.
+	RightAt time.Time
 }
 
 // Validate returns ErrInvalid that names what is out of range.
@@ -71,6 +85,8 @@ type Found struct {
 	store.Drift
 	// Repaired: a comparison after the repair found no difference any more.
 	Repaired bool
+	// RightAt is that of the walk's Config: the drift is not older.
+	RightAt time.Time
 }
 
 // Difference is what the counter lacked to its edges.
@@ -166,7 +182,7 @@ func (w *Walk) steps(ctx context.Context) func() (store.Audit, error) {
 
 // handle repairs a drift, if the walk is to, and reports it.
 func (w *Walk) handle(ctx context.Context, d store.Drift) error {
-	f := Found{Drift: d}
+	f := Found{Drift: d, RightAt: w.config.RightAt}
 	for n := 0; n < repairs && !w.config.DryRun && !f.Repaired; n++ {
 		var after store.Audit
 		// Repeating is safe for repairs too: each measures the difference again.

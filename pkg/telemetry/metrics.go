@@ -31,6 +31,9 @@ type Metrics struct {
 	keys     *prometheus.CounterVec
 	limited  *prometheus.CounterVec
 	abuse    abuseMetrics
+
+	operations *operations
+	drift      *drift
 }
 
 // New returns the instruments on a registry of their own.
@@ -62,6 +65,7 @@ func New() *Metrics {
 	}
 	m.registry.MustRegister(m.requests, m.flushes, m.batches, m.failed, m.events, m.keys, m.limited,
 		buildInfo(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.operations, m.drift = newOperations(m.registry), newDrift(m.registry)
 	for _, kind := range []string{"write", "replay", "add", "forget"} { // so that the first failure is an increase
 		for _, reason := range []string{"unavailable", "uncertain", "other"} {
 			m.failed.WithLabelValues(kind, reason)

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"likectl/pkg/likes"
+	"likectl/pkg/reconcile"
+	"likectl/pkg/store"
 	"likectl/pkg/telemetry"
 )
 
@@ -24,6 +26,9 @@ func TestScrapeShowsWhatHappened(t *testing.T) {
 	m.KeysRead("auth.keys[1]", errors.New("no answer"))
 	m.Bucket("unlike")
 	m.RateLimited("like")
+	m.Answered(
+		[]likes.Mutation{like(likes.Likes, likes.Set), like(likes.Likes, likes.Set), like(likes.Likes, likes.Set), like(likes.Saves, likes.Clear), like(likes.Views, likes.Add)},
+		[]likes.Result{{Outcome: likes.Changed}, {Outcome: likes.Unchanged}, {Err: likes.Errorf(likes.ErrErased, "gone")}, {Outcome: likes.Changed}, {Outcome: likes.Unchanged}})
 	m.Gauge("likectl_queued_operations", "Operations that wait for a transaction.", func() float64 { return 7 })
 	rec := httptest.NewRecorder()
 	m.Handler().ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
@@ -41,6 +46,12 @@ func TestScrapeShowsWhatHappened(t *testing.T) {
 		`likectl_rate_limited_total{bucket="like"} 1`,
 		`likectl_rate_limited_total{bucket="unlike"} 0`,
 		`likectl_queued_operations 7`,
+		`likectl_operations_total{operation="like",outcome="changed"} 1`,
+		`likectl_operations_total{operation="like",outcome="unchanged"} 1`,
+		`likectl_operations_total{operation="like",outcome="refused"} 1`,
+		`likectl_operations_total{operation="unsave",outcome="changed"} 1`,
+		`likectl_operations_total{operation="view",outcome="unchanged"} 1`,
+		`likectl_operations_total{operation="share",outcome="changed"} 0`,
 		`likectl_build_info{go="go1.`,
 	} {
 		require.Contains(t, text, line)
@@ -48,4 +59,48 @@ func TestScrapeShowsWhatHappened(t *testing.T) {
 	problems, err := promlint.New(rec.Result().Body).Lint()
 	require.NoError(t, err)
 	require.Empty(t, problems)
+}
+
+func like(c likes.Counter, op likes.Op) likes.Mutation {
+	return likes.Mutation{Op: op, Edge: likes.Edge{Counter: c, Item: likes.Item{Type: 1, ID: 1}, User: 1}}
+}
+
+func TestDrift(t *testing.T) {
+	m := telemetry.New()
+	require.Contains(t, scrape(m), `likectl_drift_found_total{cause="missing"} 0`)
+	found := func(stored, edges int64, missing, repaired bool) {
+		m.Drifted(reconcile.Found{Drift: store.Drift{Stored: stored, Edges: edges, Missing: missing}, Repaired: repaired})
+	}
+	found(0, 3, true, true)
+	found(9, 2, false, false)
+	found(-4, 2, false, true)
+	sum := reconcile.Summary{Checked: 300, Drifted: 3, Repaired: 2, Magnitude: 16}
+	m.Reconciled(reconcile.Config{}, sum, nil)
+	text := scrape(m)
+	for _, line := range []string{
+		`likectl_drift_found_total{cause="missing"} 1`, `likectl_drift_found_total{cause="excess"} 1`, `likectl_drift_found_total{cause="deficit"} 1`,
+		"likectl_drift_likes_total 16", "likectl_drift_repaired_total 2", "likectl_reconcile_checked_total 300",
+		"likectl_drift_ratio 0.01", "likectl_drift_left 1", "likectl_drift_age_seconds +Inf",
+	} {
+		require.Contains(t, text, line+"\n")
+	}
+	require.NotContains(t, text, "likectl_reconcile_last_end_timestamp_seconds 0\n")
+
+	// Walks over some counters, and those that broke off, say nothing of all.
+	m.Reconciled(reconcile.Config{Keys: make([]store.Key, 1)}, reconcile.Summary{Checked: 1}, nil)
+	m.Reconciled(reconcile.Config{}, reconcile.Summary{Checked: 1}, errors.New("away"))
+	text = scrape(m)
+	require.Contains(t, text, "likectl_reconcile_checked_total 302\n")
+	require.Contains(t, text, "likectl_drift_left 1\n")
+
+	m.Reconciled(reconcile.Config{RightAt: time.Now().Add(-time.Hour)}, sum, nil)
+	require.Regexp(t, "likectl_drift_age_seconds 3600\\.", scrape(m))
+	m.Reconciled(reconcile.Config{RightAt: time.Now().Add(-time.Hour)}, reconcile.Summary{Checked: 300}, nil)
+	require.Contains(t, scrape(m), "likectl_drift_age_seconds 0\n")
+}
+
+func scrape(m *telemetry.Metrics) string {
+	rec := httptest.NewRecorder()
+	m.Handler().ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
+	return rec.Body.String()
 }

@@ -21,6 +21,7 @@ func (s *Service) add(ctx context.Context, lane int, ms []likes.Mutation, out []
 		return err
 	}
 	f.Results(ms, added, s.clock.Time(), out)
+	s.answered(ms, out)
 	return nil
 }
 

@@ -36,6 +36,14 @@ type Hooks struct {
 	Flushed func(kind string, n int, took time.Duration, err error)
 	// Forgot is called after every step that forgot n events of tallies.
 	Forgot func(n int, took time.Duration, err error)
+	// Wrote is called after every committed transaction of issued mutations with
+	// what they folded into, in key order, and what became of it. Calls for one
+	// lane follow each other, and those for a counter come from one lane; the
+	// slices are the lane's and change when it returns.
+	Wrote func(lane int, writes []store.Write, written []store.Written)
+	// Answered is called with the mutations of every committed transaction,
+	// issued ones and adds, and their results. The slices are the lane's too.
+	Answered func(ms []likes.Mutation, results []likes.Result)
 }
 
 // Service is a tier 1 instance over one store.
@@ -195,7 +203,11 @@ func (s *Service) issue(ctx context.Context, lane int, ms []likes.Mutation, out 
 	if err := s.commit(ctx, store.Commit{Writes: writes}, written, len(ms)); err != nil {
 		return err
 	}
+	if s.hooks.Wrote != nil {
+		s.hooks.Wrote(lane, writes, written)
+	}
 	f.Issued(ms, written, s.clock.Time(), out)
+	s.answered(ms, out)
 	return nil
 }
 
@@ -224,5 +236,11 @@ func (s *Service) commit(ctx context.Context, c store.Commit, written []store.Wr
 func (s *Service) flushed(kind string, n int, began time.Time, err error) {
 	if s.hooks.Flushed != nil {
 		s.hooks.Flushed(kind, n, time.Since(began), err)
+	}
+}
+
+func (s *Service) answered(ms []likes.Mutation, out []likes.Result) {
+	if s.hooks.Answered != nil {
+		s.hooks.Answered(ms, out)
 	}
 }
