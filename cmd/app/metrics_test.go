@@ -34,6 +34,8 @@ func TestTheMetricsAreThoseOfTheReadme(t *testing.T) {
 	cfg.Data, cfg.Listen, cfg.AdminListen = filepath.Join(dir, "data"), "127.0.0.1:0", freeAddress(t)
 	cfg.Auth.Keys = []config.AuthKey{{File: keyFile, Alg: "EdDSA", KID: "k", Issuer: "idp", Audience: "likes", Scopes: []string{"user"}}}
 	cfg.Auth.FileRefresh = 5 * time.Millisecond // the first reading is not counted
+	cfg.Abuse.Reputation.File, cfg.Abuse.Refresh = filepath.Join(dir, "list"), 5*time.Millisecond
+	require.NoError(t, os.WriteFile(cfg.Abuse.Reputation.File, []byte("user 9 deny\n"), 0o600))
 	server, err := app.Open(t.Context(), cfg, slog.New(slog.DiscardHandler), false)
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
@@ -58,7 +60,7 @@ func TestTheMetricsAreThoseOfTheReadme(t *testing.T) {
 	var text string
 	require.Eventually(t, func() bool {
 		text = scrape(t, cfg.AdminListen)
-		return strings.Contains(text, "likectl_auth_key_reads_total")
+		return strings.Contains(text, "likectl_auth_key_reads_total") && strings.Contains(text, "likectl_abuse_file_reads_total")
 	}, 10*time.Second, 5*time.Millisecond)
 	names := func(pattern, text string) (all []string) {
 		for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
