@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"maps"
 
 	"likectl/pkg/likes"
 	"likectl/pkg/store"
@@ -33,6 +34,9 @@ func (s *Service) PutItem(_ context.Context, c store.ItemChange) (visibility.Ite
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.anyErased(c.Names()); err != nil {
+		return visibility.Item{}, false, err
+	}
 	was := s.catalog.items[c.Item]
 	now := c.Over(was)
 	s.catalog.items[c.Item] = now
@@ -46,6 +50,9 @@ func (s *Service) PutBlock(_ context.Context, b store.Block, on bool) (bool, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.anyErased(store.Named(on, b.Names())); err != nil {
+		return false, err
+	}
 	return put(s.catalog.blocks, b, on), nil
 }
 
@@ -56,6 +63,9 @@ func (s *Service) PutFollow(_ context.Context, f store.Follow, on bool) (bool, e
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.anyErased(store.Named(on, f.Names())); err != nil {
+		return false, err
+	}
 	return put(s.catalog.follows, f, on), nil
 }
 
@@ -145,4 +155,47 @@ func (s *Service) Totals(_ context.Context, user likes.UserID) (store.Totals, er
 		}
 	}
 	return t, nil
+}
+
+// give hands all relations of a user to another one, or to nobody if that is 0, and
+// returns how many there were. What would relate that user to itself is dropped.
+func (c *catalog) give(user, to likes.UserID) (n int64) {
+	for item, row := range c.items {
+		if row.Owner == user {
+			row.Owner = to
+			c.items[item] = row
+			n++
+		}
+	}
+	other := func(u likes.UserID) likes.UserID {
+		if u == user {
+			return to
+		}
+		return u
+	}
+	for b := range c.blocks {
+		if b.Blocker != user && b.Blocked != user {
+			continue
+		}
+		delete(c.blocks, b)
+		n++
+		if b.Blocker, b.Blocked = other(b.Blocker), other(b.Blocked); to != 0 && b.Blocker != b.Blocked {
+			c.blocks[b] = struct{}{}
+		}
+	}
+	for f := range c.follows {
+		if f.Follower != user && f.Followee != user {
+			continue
+		}
+		delete(c.follows, f)
+		n++
+		if f.Follower, f.Followee = other(f.Follower), other(f.Followee); to != 0 && f.Follower != f.Followee {
+			c.follows[f] = struct{}{}
+		}
+	}
+	return n
+}
+
+func (c *catalog) clone() *catalog {
+	return &catalog{items: maps.Clone(c.items), blocks: maps.Clone(c.blocks), follows: maps.Clone(c.follows)}
 }

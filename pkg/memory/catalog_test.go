@@ -9,4 +9,5 @@ import (
 
 func TestCatalog(t *testing.T) {
 	storetest.RunCatalog(t, func(testing.TB) storetest.Catalog { return storetest.CatalogOfMemory(memory.New()) })
+	storetest.RunErasedCatalog(t, func(testing.TB) storetest.ErasableCatalog { return memory.New() })
 }

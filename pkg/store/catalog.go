@@ -53,7 +53,8 @@ func NewTotals() Totals {
 //
 // Errors are those of [Edges]; ErrInvalid also for ids that are not positive, levels
 // and states that there are not, blocks and follows of oneself, and more than
-// [likes.MaxRead] items or [likes.MaxPage] users in one call. Nothing changed then.
+// [likes.MaxRead] items or [likes.MaxPage] users in one call, and ErrErased for a row
+// that would name an erased user ([People]). Nothing changed then.
 type Catalog interface {
 	// PutItem changes an item's row or makes it, and returns it as it is now.
 	PutItem(ctx context.Context, c ItemChange) (now visibility.Item, changed bool, err error)

@@ -117,3 +117,33 @@ func checkViewer(viewer likes.UserID) error {
 	}
 	return nil
 }
+
+// Names returns whom a change would write into a row. A store refuses it with
+// ErrErased if one of them is erased ([People]): nothing may come to be that names
+// an erased user.
+func (c ItemChange) Names() []likes.UserID {
+	if c.Owner == nil || *c.Owner == 0 {
+		return nil
+	}
+	return []likes.UserID{*c.Owner}
+}
+
+// Names returns whom the block would write into a row; see [ItemChange.Names].
+func (b Block) Names() []likes.UserID {
+	if b.Blocker == 0 {
+		return []likes.UserID{b.Blocked}
+	}
+	return []likes.UserID{b.Blocker, b.Blocked}
+}
+
+// Names returns whom the follow would write into a row; see [ItemChange.Names].
+func (f Follow) Names() []likes.UserID { return []likes.UserID{f.Follower, f.Followee} }
+
+// Named returns the users of a relation that is to be there, and nobody of one that
+// is to go.
+func Named(on bool, names []likes.UserID) []likes.UserID {
+	if on {
+		return names
+	}
+	return nil
+}

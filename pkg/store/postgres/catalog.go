@@ -16,7 +16,7 @@ func (s *Store) PutItem(ctx context.Context, c store.ItemChange) (now visibility
 	if err := c.Validate(); err != nil {
 		return visibility.Item{}, false, err
 	}
-	err = s.put(ctx, fmt.Sprintf("put item %d:%d", c.Item.Type, c.Item.ID), putItemStatement, func(p *params) {
+	err = s.put(ctx, fmt.Sprintf("put item %d:%d", c.Item.Type, c.Item.ID), putItemStatement, c.Names(), func(p *params) {
 		p.int2(int16(c.Item.Type))
 		p.int8(int64(c.Item.ID))
 		owner, hide := likes.UserID(-1), int16(-1)
@@ -52,9 +52,9 @@ func (s *Store) PutBlock(ctx context.Context, b store.Block, on bool) (bool, err
 		return false, err
 	}
 	if b.Blocker > 0 {
-		return s.putPair(ctx, "put a block", putBlockStatement, b.Blocker, b.Blocked, on)
+		return s.putPair(ctx, "put a block", putBlockStatement, b.Names(), on)
 	}
-	return s.putMember(ctx, "put a block of an item", putItemBlockStatement, func(p *params) {
+	return s.putMember(ctx, "put a block of an item", putItemBlockStatement, store.Named(on, b.Names()), func(p *params) {
 		p.int2(int16(b.Item.Type))
 		p.int8(int64(b.Item.ID))
 		p.int8(int64(b.Blocked))
@@ -67,41 +67,61 @@ func (s *Store) PutFollow(ctx context.Context, f store.Follow, on bool) (bool, e
 	if err := f.Validate(); err != nil {
 		return false, err
 	}
-	return s.putPair(ctx, "put a follow", putFollowStatement, f.Follower, f.Followee, on)
+	return s.putPair(ctx, "put a follow", putFollowStatement, f.Names(), on)
 }
 
-func (s *Store) putPair(ctx context.Context, what, statement string, from, to likes.UserID, on bool) (bool, error) {
-	return s.putMember(ctx, what, statement, func(p *params) {
-		p.int8(int64(from))
-		p.int8(int64(to))
+func (s *Store) putPair(ctx context.Context, what, statement string, pair []likes.UserID, on bool) (bool, error) {
+	return s.putMember(ctx, what, statement, store.Named(on, pair), func(p *params) {
+		p.int8(int64(pair[0]))
+		p.int8(int64(pair[1]))
 		p.bool(on)
 	})
 }
 
 // putMember runs a write that answers whether it changed anything.
-func (s *Store) putMember(ctx context.Context, what, statement string, encode func(*params)) (changed bool, err error) {
-	err = s.put(ctx, what, statement, encode, func(v [][]byte) { changed = boolean(v[0]) })
+func (s *Store) putMember(ctx context.Context, what, statement string, names []likes.UserID, encode func(*params)) (changed bool, err error) {
+	err = s.put(ctx, what, statement, names, encode, func(v [][]byte) { changed = boolean(v[0]) })
 	return changed && err == nil, err
 }
 
 // put runs a write of the catalog until it has an answer. A write that was given up
 // must not come back here either: an item that became private since would be
 // public again.
-func (s *Store) put(ctx context.Context, what, statement string, encode func(*params), row func([][]byte)) error {
+func (s *Store) put(ctx context.Context, what, statement string, names []likes.UserID, encode func(*params), row func([][]byte)) error {
 	var fixed int
-	return s.write(ctx, what, func(p *params) { encode(p); fixed = p.mark() }, func(ctx context.Context, p *params) error {
+	var refused error
+	err := s.write(ctx, what, func(p *params) {
+		encode(p)
+		p.uuids(len(names), func(i int) [16]byte { return s.hashKey.Hash(names[i]) })
+		fixed = p.mark()
+	}, func(ctx context.Context, p *params) error {
 		p.back(fixed)
 		p.int8(s.inTime(ctx))
 		answered := false
 		if err := s.run(ctx, statement, p, func(v [][]byte) { answered = true; row(v) }); err != nil {
 			return err
 		}
-		if !answered { // late, or see putItemSQL: nothing was changed
-			_, err := s.Now(ctx)
-			return errors.Join(errLate, err)
+		if answered {
+			return nil
 		}
-		return nil
+		// Somebody is erased, or it was late, or see putItemSQL: nothing was changed.
+		if refused = s.anyErased(ctx, names); refused != nil {
+			return nil
+		}
+		_, err := s.Now(ctx)
+		return errors.Join(errLate, err)
 	})
+	return errors.Join(err, refused)
+}
+
+// anyErased returns the ErrErased of the first user who is erased.
+func (s *Store) anyErased(ctx context.Context, users []likes.UserID) error {
+	for _, user := range users {
+		if _, gone, err := s.Erasure(ctx, user); err == nil && gone {
+			return likes.ErasedError(user)
+		}
+	}
+	return nil
 }
 
 // Facts implements [store.Catalog] with one statement.

@@ -25,9 +25,10 @@ func catalogStatements() []statement {
 	}
 }
 
-// The writes have the instant after which they must not begin as their last
-// parameter (see inTime), and answer with one row, or with none if they began
-// later: then they have changed nothing.
+// The writes have two last parameters: the hashes of the users whom a row would
+// name, none of whom may be erased, and the instant after which they must not begin
+// (see inTime). They answer with one row, or with none if that is not so: then they
+// have changed nothing.
 const (
 	// -1 or 0, where it is no value, keeps what is stored; a new row begins as
 	// store.ItemChange says.
@@ -39,7 +40,8 @@ const (
 	// there is no answer although the statement was in time, and the next attempt
 	// sees it.
 	putItemSQL = `
-with t as materialized (select clock_timestamp() <= $7::timestamptz as ok),
+with t as materialized (
+	select clock_timestamp() <= $8::timestamptz and not exists (select from erasures where user_hash = any($7::uuid[])) as ok),
 up as (
 	insert into items as i (item_type, item_id, owner_id, level, state, hide_counts)
 	select $1::smallint, $2::bigint, greatest($3::bigint, 0), greatest($4::smallint, 1), greatest($5::smallint, 1), $6::smallint = 1
@@ -64,7 +66,8 @@ union all select false, owner_id, level, state, hide_counts from same`
 	// Of a row that is to be there and one that is not, either statement waits for
 	// whoever has it in hand: exactly one of equal changes finds it different.
 	putBlockSQL = `
-with t as materialized (select clock_timestamp() <= $4::timestamptz as ok),
+with t as materialized (
+	select clock_timestamp() <= $5::timestamptz and not exists (select from erasures where user_hash = any($4::uuid[])) as ok),
 put as (
 	insert into blocks (blocker_id, blocked_id) select $1::bigint, $2::bigint from t where ok and $3::bool
 	on conflict do nothing returning 1),
@@ -74,7 +77,8 @@ gone as (
 select exists(select from put) or exists(select from gone) from t where ok`
 
 	putItemBlockSQL = `
-with t as materialized (select clock_timestamp() <= $5::timestamptz as ok),
+with t as materialized (
+	select clock_timestamp() <= $6::timestamptz and not exists (select from erasures where user_hash = any($5::uuid[])) as ok),
 put as (
 	insert into item_blocks (item_type, item_id, blocked_id) select $1::smallint, $2::bigint, $3::bigint from t where ok and $4::bool
 	on conflict do nothing returning 1),
@@ -85,7 +89,8 @@ gone as (
 select exists(select from put) or exists(select from gone) from t where ok`
 
 	putFollowSQL = `
-with t as materialized (select clock_timestamp() <= $4::timestamptz as ok),
+with t as materialized (
+	select clock_timestamp() <= $5::timestamptz and not exists (select from erasures where user_hash = any($4::uuid[])) as ok),
 put as (
 	insert into follows (follower_id, followee_id) select $1::bigint, $2::bigint from t where ok and $3::bool
 	on conflict do nothing returning 1),

@@ -75,7 +75,7 @@ func TestFactsDoTheSameWorkForEveryItem(t *testing.T) {
 	require.NoError(t, err)
 	_, err = r.PutFollow(t.Context(), store.Follow{Follower: viewer, Followee: 106}, true)
 	require.NoError(t, err)
-	require.NoError(t, r.Exec(t.Context(), postgres.SessionSQL()))
+	require.NoError(t, r.Exec(t.Context(), postgres.SessionSQL(10*time.Second)))
 	require.NoError(t, r.Exec(t.Context(), "vacuum analyze items, blocks, item_blocks, follows"))
 	require.NoError(t, r.Exec(t.Context(), "prepare facts(bigint, smallint[], bigint[]) as "+postgres.FactsSQL))
 	unknown := explainFacts(t, r.conn, viewer, "999")
@@ -180,12 +180,12 @@ func TestNoPutChangesAnythingLate(t *testing.T) {
 	} {
 		for _, args := range [][]any{put.on, put.off} {
 			before := catalogRows(t, r)
-			tag, err := r.conn.Exec(t.Context(), put.sql, append(slices.Clone(args), late)...)
+			tag, err := r.conn.Exec(t.Context(), put.sql, append(slices.Clone(args), []string{}, late)...)
 			require.NoError(t, err)
 			require.Zero(t, tag.RowsAffected(), "no row is the answer of one that came late: %s", put.sql)
 			require.Equal(t, before, catalogRows(t, r), put.sql)
 			for range 2 {
-				tag, err = r.conn.Exec(t.Context(), put.sql, append(slices.Clone(args), in)...)
+				tag, err = r.conn.Exec(t.Context(), put.sql, append(slices.Clone(args), []string{}, in)...)
 				require.NoError(t, err)
 				require.Equal(t, int64(1), tag.RowsAffected(), put.sql)
 			}

@@ -60,7 +60,7 @@ func (s *Store) PutItem(ctx context.Context, c store.ItemChange) (now visibility
 	if err := c.Validate(); err != nil {
 		return visibility.Item{}, false, err
 	}
-	err = s.write(ctx, "put an item", func(ctx context.Context, w *conn) error {
+	err = s.putNaming(ctx, "put an item", c.Names(), func(ctx context.Context, w *conn) error {
 		var was visibility.Item
 		w.bindItem(c.Item)
 		err := w.query(ctx, selectItem, 1, func(v []driver.Value) {
@@ -89,9 +89,9 @@ func (s *Store) PutBlock(ctx context.Context, b store.Block, on bool) (bool, err
 		return false, err
 	}
 	if b.Blocker > 0 {
-		return s.put(ctx, "put a block", choose(on, insertBlock, deleteBlock), int64(b.Blocker), int64(b.Blocked))
+		return s.put(ctx, "put a block", store.Named(on, b.Names()), choose(on, insertBlock, deleteBlock), int64(b.Blocker), int64(b.Blocked))
 	}
-	return s.put(ctx, "put a block of an item", choose(on, insertItemBlock, deleteItemBlock),
+	return s.put(ctx, "put a block of an item", store.Named(on, b.Names()), choose(on, insertItemBlock, deleteItemBlock),
 		int64(b.Item.Type), int64(b.Item.ID), int64(b.Blocked))
 }
 
@@ -100,7 +100,7 @@ func (s *Store) PutFollow(ctx context.Context, f store.Follow, on bool) (bool, e
 	if err := f.Validate(); err != nil {
 		return false, err
 	}
-	return s.put(ctx, "put a follow", choose(on, insertFollow, deleteFollow), int64(f.Follower), int64(f.Followee))
+	return s.put(ctx, "put a follow", store.Named(on, f.Names()), choose(on, insertFollow, deleteFollow), int64(f.Follower), int64(f.Followee))
 }
 
 func choose(on bool, put, remove statement) statement {
@@ -110,10 +110,32 @@ func choose(on bool, put, remove statement) statement {
 	return remove
 }
 
-// put runs a statement that returns a row if it changed anything.
-func (s *Store) put(ctx context.Context, op string, stmt statement, key ...int64) (bool, error) {
-	changed := false
+// putNaming writes what names some users, unless one of them is erased.
+func (s *Store) putNaming(ctx context.Context, op string, names []likes.UserID, work func(context.Context, *conn) error) error {
+	var refused error
 	err := s.write(ctx, op, func(ctx context.Context, w *conn) error {
+		for _, user := range names {
+			if hash := s.HashUser(user); s.floors.mayHave(hash) {
+				if _, gone, err := w.erasure(ctx, hash); err != nil {
+					return err
+				} else if gone {
+					refused = likes.ErasedError(user)
+					return refused
+				}
+			}
+		}
+		return work(ctx, w)
+	})
+	if refused != nil {
+		return refused // rolled back, and not the database's fault
+	}
+	return err
+}
+
+// put runs a statement that returns a row if it changed anything.
+func (s *Store) put(ctx context.Context, op string, names []likes.UserID, stmt statement, key ...int64) (bool, error) {
+	changed := false
+	err := s.putNaming(ctx, op, names, func(ctx context.Context, w *conn) error {
 		w.bind(key...)
 		return w.query(ctx, stmt, 1, func([]driver.Value) { changed = true })
 	})

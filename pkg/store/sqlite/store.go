@@ -30,6 +30,7 @@ import (
 
 	"likectl/pkg/likes"
 	"likectl/pkg/store"
+	"likectl/pkg/userhash"
 )
 
 // minReaders lets a few reads proceed beside a slow walk on a small machine.
@@ -43,6 +44,10 @@ type Store struct {
 	// closed is closed by the first Close.
 	closed chan struct{}
 	once   sync.Once
+	// hashKey is the key of erased users' hashes.
+	hashKey userhash.Key
+	// floors belongs to the transaction that holds the writer.
+	floors floors
 	// batch is the scratch memory of the transaction that holds the writer.
 	batch batch
 }
@@ -54,6 +59,7 @@ var (
 	_ store.Walker    = (*Store)(nil)
 	_ store.ItemTypes = (*Store)(nil)
 	_ store.Catalog   = (*Store)(nil)
+	_ store.People    = (*Store)(nil)
 )
 
 // Open opens the database file, creates it with mode 0600 if it is missing, and
@@ -87,6 +93,9 @@ func (s *Store) connect(ctx context.Context, readers int) error {
 		return err
 	}
 	s.writer <- w
+	if err := s.loadFloors(ctx, w); err != nil {
+		return err
+	}
 	for range readers {
 		r, err := dial(ctx, s.path, readerPragmas)
 		if err != nil {

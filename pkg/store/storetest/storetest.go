@@ -22,6 +22,10 @@ import (
 //	edges(counter, item_type, item_id, user_id, clock, liked, …)
 //	counters(counter, item_type, item_id, count, version)
 //	tally_events(event_id, counter, item_type, item_id, at)
+//	items(item_type, item_id, owner_id, level, state, hide_counts)
+//	blocks(blocker_id, blocked_id)
+//	item_blocks(item_type, item_id, blocked_id)
+//	follows(follower_id, followee_id)
 type Store interface {
 	store.Edges
 	store.Tallies
@@ -29,6 +33,7 @@ type Store interface {
 	store.Walker
 	store.ItemTypes
 	store.Catalog
+	store.People
 	// Exec runs one statement in a transaction of its own.
 	Exec(ctx context.Context, sql string) error
 	// Int returns the one integer that a query yields.
@@ -75,11 +80,15 @@ func Run(t *testing.T, open func(testing.TB) Store) {
 		{"ItemTypesNeverChange", testItemTypes},
 		{"ItemTypesOfConcurrentStarts", testItemTypesConcurrent},
 		{"EndedContextPutsNothingSilently", testPutEndedContext},
+		{"PeopleProgram", func(t *testing.T, s Store) { testPeopleProgram(t, s) }},
+		{"RelationsOfAnErasedUserGo", testEraseRelations},
+		{"RelationsOfAMergedUserMove", testMergeRelations},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
 	}
 	RunCatalog(t, func(tb testing.TB) Catalog { return CatalogOf(open(tb)) })
+	RunErasedCatalog(t, func(tb testing.TB) ErasableCatalog { return open(tb) })
 }
 
 // post is the item type that most tests use.
