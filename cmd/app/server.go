@@ -99,6 +99,7 @@ func (s *Server) apiHandler(health *httpapi.Health, metrics *telemetry.Metrics) 
 		Service: s.tier.Service, Auth: s.tokens, Versions: versions, Types: types, Health: health,
 		Limits:   httpapi.Limits{MaxBody: s.cfg.HTTP.MaxBody, RequestTimeout: s.cfg.HTTP.RequestTimeout},
 		Rates:    rates,
+		Gzip:     s.cfg.HTTP.Gzip,
 		Observer: metrics, Logger: s.log,
 	})
 }

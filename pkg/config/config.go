@@ -69,6 +69,8 @@ type HTTP struct {
 	MaxBody           int64         `mapstructure:"max_body" doc:"bytes of a request body"`
 	MaxHeader         int           `mapstructure:"max_header" doc:"bytes of a request's headers"`
 	MaxConnections    int           `mapstructure:"max_connections" doc:"open connections; more are closed at once"`
+
+	Gzip bool `mapstructure:"gzip" doc:"compress answers from 1400 bytes on for clients that accept it"`
 }
 
 // Limits say how often somebody may call. Every process counts for itself.
@@ -168,6 +170,7 @@ func Default() Config {
 			RequestTimeout: 5 * time.Second, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second,
 			WriteTimeout: 30 * time.Second, IdleTimeout: 60 * time.Second,
 			MaxBody: 1 << 20, MaxHeader: 16 << 10, MaxConnections: 16_384,
+			Gzip: true,
 		},
 		// The keys of a bucket: 65,536 users a minute are 1,000 a second, each of
 		// whom likes once, about what one database commits; and it is 10 MB.

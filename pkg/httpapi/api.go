@@ -47,6 +47,8 @@ type Config struct {
 	Health   *Health
 	Limits   Limits
 	Rates    Rates
+	// Gzip: long answers are compressed for clients that accept it.
+	Gzip     bool
 	Observer Observer
 	Logger   *slog.Logger
 }
@@ -56,6 +58,7 @@ type API struct {
 	cfg      Config
 	contract likes.Contract
 	mux      *http.ServeMux
+	zippers  zippers
 	ids      requestIDs
 	calls    sync.Pool          // of *call
 	proxy    sync.Once          // its warning

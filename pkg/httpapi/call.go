@@ -218,8 +218,13 @@ func (c *call) answer(ctx context.Context, err error) {
 	values := new([4]string) // one allocation for the headers of this answer alone
 	values[0] = c.id
 	h["X-Request-Id"] = values[0:1:1]
+	if c.vary != nil {
+		addVary(h, c.vary)
+	}
+	body, release := c.compress(h)
+	defer release()
 	if c.status != http.StatusNotModified { // its body is the one that the client has
-		values[1] = strconv.Itoa(len(c.out))
+		values[1] = strconv.Itoa(len(body))
 		h["Content-Type"], h["Content-Length"] = mediaType, values[1:2:2]
 	}
 	if c.etag != "" {
@@ -232,9 +237,6 @@ func (c *call) answer(ctx context.Context, err error) {
 	}
 	h["X-Content-Type-Options"], h["Cache-Control"] = noSniff, c.cache
 	c.rateHeaders(h)
-	if c.vary != nil {
-		h["Vary"] = c.vary
-	}
 	if c.stale {
 		h["X-Stale-Data"] = staleData
 	}
@@ -242,7 +244,7 @@ func (c *call) answer(ctx context.Context, err error) {
 	if c.status == http.StatusNotModified {
 		return
 	}
-	if _, err := c.w.Write(c.out); err != nil {
+	if _, err := c.w.Write(body); err != nil {
 		c.api.cfg.Logger.Debug("answer not sent", "request_id", c.id, "route", c.route, "error", err)
 	}
 }
