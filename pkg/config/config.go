@@ -71,6 +71,13 @@ type HTTP struct {
 	MaxConnections    int           `mapstructure:"max_connections" doc:"open connections; more are closed at once"`
 
 	Gzip bool `mapstructure:"gzip" doc:"compress answers from 1400 bytes on for clients that accept it"`
+	CORS CORS `mapstructure:"cors" doc:"pages of other origins that may call the API from a browser"`
+}
+
+// CORS says which web pages may call the API from a browser.
+type CORS struct {
+	Origins []string      `mapstructure:"origins" doc:"exact origins, such as https://app.example.com, or * alone for all; empty: none, and no header"`
+	MaxAge  time.Duration `mapstructure:"max_age" doc:"how long a browser may remember a preflight's answer, 1s to 24h"`
 }
 
 // Limits say how often somebody may call. Every process counts for itself.
@@ -170,7 +177,7 @@ func Default() Config {
 			RequestTimeout: 5 * time.Second, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second,
 			WriteTimeout: 30 * time.Second, IdleTimeout: 60 * time.Second,
 			MaxBody: 1 << 20, MaxHeader: 16 << 10, MaxConnections: 16_384,
-			Gzip: true,
+			Gzip: true, CORS: CORS{Origins: []string{}, MaxAge: 2 * time.Hour},
 		},
 		// The keys of a bucket: 65,536 users a minute are 1,000 a second, each of
 		// whom likes once, about what one database commits; and it is 10 MB.

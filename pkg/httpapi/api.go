@@ -2,8 +2,11 @@ package httpapi
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -47,6 +50,7 @@ type Config struct {
 	Health   *Health
 	Limits   Limits
 	Rates    Rates
+	CORS     CORS
 	// Gzip: long answers are compressed for clients that accept it.
 	Gzip     bool
 	Observer Observer
@@ -58,6 +62,8 @@ type API struct {
 	cfg      Config
 	contract likes.Contract
 	mux      *http.ServeMux
+	entry    http.Handler // the mux, behind CORS where it is allowed
+	methods  []string     // of the routes
 	zippers  zippers
 	ids      requestIDs
 	calls    sync.Pool          // of *call
@@ -96,6 +102,9 @@ func New(cfg Config) (*API, error) {
 	case cfg.Limits.RequestTimeout <= 0:
 		return nil, likes.Errorf(likes.ErrInvalid, "request timeout %v, want more than 0", cfg.Limits.RequestTimeout)
 	}
+	if err := cfg.CORS.Check(); err != nil {
+		return nil, fmt.Errorf("cors: %w", err)
+	}
 	doc, err := newDocument(cfg.Types)
 	if err != nil {
 		return nil, err
@@ -119,6 +128,7 @@ func New(cfg Config) (*API, error) {
 		{"POST", "/v1/likes:batch", service, true, a.batch},
 		{"GET", "/openapi.json", public, false, a.openAPI},
 	})
+	a.entry = corsHandler(cfg.CORS, a.methods, http.HandlerFunc(a.known))
 	return a, nil
 }
 
@@ -135,6 +145,7 @@ func (a *API) register(routes []route) {
 		}
 	}
 	a.cfg.Health.register(a.mux)
+	a.methods = slices.Compact(slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Values(allow))...))))
 	allow["/healthz"] = []string{http.MethodGet, http.MethodHead}
 	allow["/readyz"] = allow["/healthz"]
 	for path, methods := range allow {
@@ -153,9 +164,12 @@ func (a *API) notFound(w http.ResponseWriter, r *http.Request) {
 	a.serve(w, r, "other", refuse(errRoute))
 }
 
-// ServeHTTP answers a request. A path with empty or dotted segments is unknown:
-// the mux would answer it with a redirect that no client of an API follows.
-func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP answers a request.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.entry.ServeHTTP(w, r) }
+
+// known passes a request to its route. A path with empty or dotted segments is
+// unknown: the mux would answer it with a redirect that no client of an API follows.
+func (a *API) known(w http.ResponseWriter, r *http.Request) {
 	if p := r.URL.Path; strings.Contains(p, "//") || strings.Contains(p, "/.") {
 		a.notFound(w, r)
 		return
