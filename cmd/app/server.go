@@ -97,7 +97,7 @@ func (s *Server) apiHandler(health *httpapi.Health, metrics *telemetry.Metrics) 
 	}
 	return httpapi.New(httpapi.Config{
 		Service: s.tier.Service, Auth: s.tokens, Versions: versions, Types: types, Health: health,
-		Limits:   httpapi.Limits{MaxBody: s.cfg.HTTP.MaxBody, RequestTimeout: s.cfg.HTTP.RequestTimeout},
+		Limits:   httpapi.Limits{MaxBody: s.cfg.HTTP.MaxBody, RequestTimeout: s.cfg.HTTP.RequestTimeout, MinVersionWait: s.cfg.HTTP.MinVersionWait},
 		Rates:    rates,
 		CORS:     httpapi.CORS{Origins: s.cfg.HTTP.CORS.Origins, MaxAge: s.cfg.HTTP.CORS.MaxAge},
 		Gzip:     s.cfg.HTTP.Gzip,

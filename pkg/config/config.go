@@ -70,6 +70,8 @@ type HTTP struct {
 	MaxHeader         int           `mapstructure:"max_header" doc:"bytes of a request's headers"`
 	MaxConnections    int           `mapstructure:"max_connections" doc:"open connections; more are closed at once"`
 
+	MinVersionWait time.Duration `mapstructure:"min_version_wait" doc:"how long a read waits for the version in Like-Min-Version, at most request_timeout"`
+
 	Gzip bool `mapstructure:"gzip" doc:"compress answers from 1400 bytes on for clients that accept it"`
 	CORS CORS `mapstructure:"cors" doc:"pages of other origins that may call the API from a browser"`
 }
@@ -177,7 +179,7 @@ func Default() Config {
 			RequestTimeout: 5 * time.Second, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second,
 			WriteTimeout: 30 * time.Second, IdleTimeout: 60 * time.Second,
 			MaxBody: 1 << 20, MaxHeader: 16 << 10, MaxConnections: 16_384,
-			Gzip: true, CORS: CORS{Origins: []string{}, MaxAge: 2 * time.Hour},
+			MinVersionWait: 200 * time.Millisecond, Gzip: true, CORS: CORS{Origins: []string{}, MaxAge: 2 * time.Hour},
 		},
 		// The keys of a bucket: 65,536 users a minute are 1,000 a second, each of
 		// whom likes once, about what one database commits; and it is 10 MB.

@@ -14,6 +14,8 @@ func TestBadHTTPIsRefusedAndNamed(t *testing.T) {
 		`cors: {origins: ["https://a.example/"]}`:     "http.cors: origins[0]",
 		`cors: {origins: ["*", "https://a.example"]}`: "http.cors: origins[0]",
 		`cors: {origins: {a: b}}`:                     "http.cors.origins",
+		`min_version_wait: 0s`:                        "http.min_version_wait",
+		`min_version_wait: 6s`:                        "http.min_version_wait: want at most http.request_timeout",
 		`cors: {max_age: 0s}`:                         "http.cors.max_age",
 		`cors: {origins: ["*"], max_age: 25h}`:        "http.cors: max age",
 		`cors: {orgins: ["*"]}`:                       "http.cors.orgins: there is no such key; the nearest is http.cors.origins",

@@ -195,6 +195,7 @@ func (c Config) problems() (bad []Problem) {
 		"want more than write.lanes, replay.lanes and tally.lanes together: each lane needs one, reads use the rest")
 	check(c.HTTP.WriteTimeout > c.HTTP.ReadTimeout+c.HTTP.RequestTimeout, "http.write_timeout",
 		"want more than http.read_timeout and http.request_timeout together")
+	check(c.HTTP.MinVersionWait <= c.HTTP.RequestTimeout, "http.min_version_wait", "want at most http.request_timeout")
 	if err := (httpapi.CORS{Origins: c.HTTP.CORS.Origins, MaxAge: c.HTTP.CORS.MaxAge}).Check(); err != nil {
 		check(false, "http.cors", err.Error())
 	}

@@ -35,11 +35,16 @@ type Limits struct {
 	MaxBody int64
 	// RequestTimeout is the time for a request once its body has been read.
 	RequestTimeout time.Duration
+	// MinVersionWait is how long a read waits for the versions that its client
+	// has seen, at most RequestTimeout.
+	MinVersionWait time.Duration
 }
 
 // DefaultLimits returns the limits unless configured otherwise. 1 MiB holds the
 // largest batch, 1000 operations of about 150 bytes, several times over.
-func DefaultLimits() Limits { return Limits{MaxBody: 1 << 20, RequestTimeout: 5 * time.Second} }
+func DefaultLimits() Limits {
+	return Limits{MaxBody: 1 << 20, RequestTimeout: 5 * time.Second, MinVersionWait: 200 * time.Millisecond}
+}
 
 // Config is what the API is made of. Only Observer may be nil.
 type Config struct {
@@ -101,6 +106,9 @@ func New(cfg Config) (*API, error) {
 		return nil, likes.Errorf(likes.ErrInvalid, "max body %d, want at least 1 byte", cfg.Limits.MaxBody)
 	case cfg.Limits.RequestTimeout <= 0:
 		return nil, likes.Errorf(likes.ErrInvalid, "request timeout %v, want more than 0", cfg.Limits.RequestTimeout)
+	case cfg.Limits.MinVersionWait <= 0 || cfg.Limits.MinVersionWait > cfg.Limits.RequestTimeout:
+		return nil, likes.Errorf(likes.ErrInvalid, "min version wait %v, want more than 0 and at most the request timeout %v",
+			cfg.Limits.MinVersionWait, cfg.Limits.RequestTimeout)
 	}
 	if err := cfg.CORS.Check(); err != nil {
 		return nil, fmt.Errorf("cors: %w", err)
