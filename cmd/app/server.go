@@ -13,6 +13,8 @@ import (
 	"slices"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"likectl/pkg/adminapi"
 	"likectl/pkg/auth"
 	"likectl/pkg/config"
@@ -30,6 +32,7 @@ type Server struct {
 	log    *slog.Logger
 	tier   *Tier
 	tokens *auth.Authority
+	tracer trace.Tracer // nil: no traces
 	api    net.Listener
 	admin  net.Listener
 
@@ -52,7 +55,15 @@ func Open(ctx context.Context, cfg config.Config, log *slog.Logger, adopt bool) 
 		return nil, err
 	}
 	metrics := telemetry.New()
-	s.tier, err = OpenTier(ctx, cfg, log, tier1.Hooks{Flushed: metrics.Flushed, Forgot: metrics.Forgot})
+	hooks := tier1.Hooks{Flushed: metrics.Flushed, Forgot: metrics.Forgot}
+	traces, err := s.openTraces(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if traces != nil {
+		hooks.Waited, s.tracer = traces.Waited, traces.Tracer()
+	}
+	s.tier, err = OpenTier(ctx, cfg, log, hooks)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +112,7 @@ func (s *Server) apiHandler(health *httpapi.Health, metrics *telemetry.Metrics) 
 		Rates:    rates,
 		CORS:     httpapi.CORS{Origins: s.cfg.HTTP.CORS.Origins, MaxAge: s.cfg.HTTP.CORS.MaxAge},
 		Gzip:     s.cfg.HTTP.Gzip,
-		Observer: metrics, Logger: s.log,
+		Observer: metrics, Tracer: s.tracer, Logger: s.log,
 	})
 }
 

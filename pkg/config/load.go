@@ -129,6 +129,8 @@ func wanted(key string) string {
 			text = "want names with a whole number each"
 		case string, Secret:
 			text = "want a text"
+		case float64:
+			text = "want a number"
 		case []string:
 			text = "want a list of texts"
 		default:
@@ -199,6 +201,7 @@ func (c Config) problems() (bad []Problem) {
 	if err := (httpapi.CORS{Origins: c.HTTP.CORS.Origins, MaxAge: c.HTTP.CORS.MaxAge}).Check(); err != nil {
 		check(false, "http.cors", err.Error())
 	}
+	c.Telemetry.check(check)
 	if _, err := c.ItemTypes(); err != nil {
 		check(false, "items.types", err.Error())
 	}

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"likectl/pkg/auth"
 	"likectl/pkg/likes"
 	"likectl/pkg/version"
@@ -46,7 +48,7 @@ func DefaultLimits() Limits {
 	return Limits{MaxBody: 1 << 20, RequestTimeout: 5 * time.Second, MinVersionWait: 200 * time.Millisecond}
 }
 
-// Config is what the API is made of. Only Observer may be nil.
+// Config is what the API is made of. Only Observer and Tracer may be nil.
 type Config struct {
 	Service  likes.Service
 	Auth     Verifier
@@ -59,6 +61,7 @@ type Config struct {
 	// Gzip: long answers are compressed for clients that accept it.
 	Gzip     bool
 	Observer Observer
+	Tracer   trace.Tracer // of requests
 	Logger   *slog.Logger
 }
 
@@ -191,9 +194,16 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, name string, rt *rou
 	c, _ := a.calls.Get().(*call)
 	c.begin(w, r, name)
 	ctx := r.Context()
+	var span trace.Span
+	if a.cfg.Tracer != nil {
+		ctx, span = a.startSpan(ctx, r, name)
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			c.recovered(ctx, p)
+		}
+		if span != nil {
+			c.endSpan(span)
 		}
 		if a.cfg.Observer != nil {
 			a.cfg.Observer.Request(name, c.status, time.Since(start))

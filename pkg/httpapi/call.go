@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"likectl/pkg/auth"
 	"likectl/pkg/likes"
 	"likectl/pkg/limit"
@@ -277,6 +279,11 @@ func (c *call) log(ctx context.Context, row *row, err error) {
 			return
 		}
 	}
-	c.api.cfg.Logger.Log(context.WithoutCancel(ctx), level, "request failed",
-		"request_id", c.id, "route", c.route, "status", row.status, "code", row.code, "error", err, "not_logged_before", skipped)
+	attrs := make([]slog.Attr, 0, 8)
+	attrs = append(attrs, slog.String("request_id", c.id), slog.String("route", c.route), slog.Int("status", row.status),
+		slog.String("code", row.code), slog.Any("error", err), slog.Int64("not_logged_before", skipped))
+	if span := trace.SpanContextFromContext(ctx); span.IsSampled() {
+		attrs = append(attrs, slog.String("trace_id", span.TraceID().String()))
+	}
+	c.api.cfg.Logger.LogAttrs(context.WithoutCancel(ctx), level, "request failed", attrs...)
 }
