@@ -112,7 +112,7 @@ func (s *Server) apiHandler(health *httpapi.Health, metrics *telemetry.Metrics) 
 		Rates:    rates,
 		CORS:     httpapi.CORS{Origins: s.cfg.HTTP.CORS.Origins, MaxAge: s.cfg.HTTP.CORS.MaxAge},
 		Gzip:     s.cfg.HTTP.Gzip,
-		Observer: metrics, Tracer: s.tracer, Logger: s.log,
+		Observer: metrics, Tracer: s.tracer, UserHash: s.tier.UserHash, Logger: s.log,
 	})
 }
 

@@ -38,6 +38,8 @@ type Tier struct {
 	Secret []byte
 	// Backend says in a few words where the data is.
 	Backend string
+	// UserHash is what logs call a user; nil if the store has no such hash.
+	UserHash func(likes.UserID) string
 	// Queued returns how many operations wait for a transaction.
 	Queued func() int
 
@@ -99,6 +101,11 @@ func openTier(ctx context.Context, cfg config.Config, log *slog.Logger, hooks ti
 	}
 	t.opened.Push("write path", service.Close)
 	t.Service, t.Queued = service, service.Queued
+	if p, ok := db.(interface {
+		HashUser(id likes.UserID) store.UserHash // of store.People
+	}); ok {
+		t.UserHash = func(u likes.UserID) string { return p.HashUser(u).String() }
+	}
 	return t, nil
 }
 

@@ -48,7 +48,7 @@ func DefaultLimits() Limits {
 	return Limits{MaxBody: 1 << 20, RequestTimeout: 5 * time.Second, MinVersionWait: 200 * time.Millisecond}
 }
 
-// Config is what the API is made of. Only Observer and Tracer may be nil.
+// Config is what the API is made of. Only Observer, Tracer and UserHash may be nil.
 type Config struct {
 	Service  likes.Service
 	Auth     Verifier
@@ -62,6 +62,9 @@ type Config struct {
 	Gzip     bool
 	Observer Observer
 	Tracer   trace.Tracer // of requests
+	// UserHash is what the log calls a user: a keyed hash. Ids are never logged;
+	// if nil, nothing is.
+	UserHash func(likes.UserID) string
 	Logger   *slog.Logger
 }
 

@@ -9,7 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"os"
-	"runtime/debug"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -31,6 +31,7 @@ type call struct {
 	route  string
 	id     string
 	caller auth.Identity
+	user   likes.UserID // that it acts for, once known
 
 	in  []byte // the body
 	out []byte // the answer
@@ -95,6 +96,9 @@ func (c *call) authorise(a access) error {
 		return err
 	}
 	c.caller = caller
+	if caller.Scope < auth.Service {
+		c.user = caller.User
+	}
 	if a == service && c.caller.Scope < auth.Service {
 		return errScope
 	}
@@ -108,6 +112,7 @@ func (c *call) actor(named likes.UserID) (likes.UserID, error) {
 	case c.caller.Scope >= auth.Service && named == 0:
 		return 0, likes.Errorf(likes.ErrInvalid, "user_id: missing: a %s token acts for the user it names", c.caller.Scope)
 	case c.caller.Scope >= auth.Service:
+		c.user = named
 		return named, nil
 	case named != 0:
 		return 0, likes.Errorf(likes.ErrInvalid, "user_id: not allowed here: the user is the token's own")
@@ -257,7 +262,23 @@ func (c *call) recovered(ctx context.Context, p any) {
 	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(p)
 	}
-	c.answer(ctx, fmt.Errorf("%w: %v\n%s", errPanic, p, debug.Stack()))
+	c.answer(ctx, fmt.Errorf("%w: %v\n%s", errPanic, p, stack()))
+}
+
+// stack returns where the caller stands, function by function. debug.Stack would
+// add their arguments, and with them ids.
+func stack() string {
+	const deepest = 64
+	var pcs [deepest]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+	var b strings.Builder
+	for {
+		f, more := frames.Next()
+		fmt.Fprintf(&b, "%s %s:%d\n", f.Function, f.File, f.Line)
+		if !more {
+			return b.String()
+		}
+	}
 }
 
 // log tells the operator what the client is not told: of defects every one, of
@@ -279,9 +300,12 @@ func (c *call) log(ctx context.Context, row *row, err error) {
 			return
 		}
 	}
-	attrs := make([]slog.Attr, 0, 8)
+	attrs := make([]slog.Attr, 0, 9)
 	attrs = append(attrs, slog.String("request_id", c.id), slog.String("route", c.route), slog.Int("status", row.status),
 		slog.String("code", row.code), slog.Any("error", err), slog.Int64("not_logged_before", skipped))
+	if hash := c.api.cfg.UserHash; hash != nil && c.user != 0 {
+		attrs = append(attrs, slog.String("user", hash(c.user)))
+	}
 	if span := trace.SpanContextFromContext(ctx); span.IsSampled() {
 		attrs = append(attrs, slog.String("trace_id", span.TraceID().String()))
 	}
