@@ -62,6 +62,7 @@ func OpenTier(ctx context.Context, cfg config.Config, log *slog.Logger, hooks ti
 type edges interface {
 	tier1.Store
 	store.ItemTypes
+	store.WriteProber
 }
 
 // openTier opens the tier. Without register, the configured item types are only
@@ -91,6 +92,7 @@ func openTier(ctx context.Context, cfg config.Config, log *slog.Logger, hooks ti
 	if err := checkTypes(ctx, cfg, db, register); err != nil {
 		return nil, fmt.Errorf("%s: %w", t.Backend, err)
 	}
+	hooks.Flushed = t.watchWrites(db, hooks.Flushed)
 	clk := t.startClock(ctx, db)
 	service, err := tier1.Start( //nolint:contextcheck // its flushes outlive the callers; Close ends them
 		db, clk, tiers.Contract(engine), tier1.Config{
