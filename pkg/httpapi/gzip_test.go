@@ -16,6 +16,7 @@ import (
 
 	"likectl/pkg/auth"
 	"likectl/pkg/likes"
+	"likectl/pkg/memory"
 )
 
 func zipping(tb testing.TB) *fixture {
@@ -129,7 +130,7 @@ func TestGzip_TheTagIsThatOfThePlainAnswer(t *testing.T) {
 }
 
 func TestGzip_AnswersOfManyCallersAreNotMixedUp(t *testing.T) {
-	f := zipping(t)
+	f := newFixture(t, func(c *Config) { c.Service, c.Gzip = memory.New(), true })
 	var wg sync.WaitGroup
 	bad := make(chan string, 64)
 	for user := likes.UserID(1); user <= 8; user++ {
