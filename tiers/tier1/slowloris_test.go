@@ -46,7 +46,7 @@ const slowAddress = "LIKECTL_TEST_SLOWLORIS"
 func TestSlowClientsProcess(t *testing.T) {
 	addr := os.Getenv(slowAddress)
 	if addr == "" {
-		t.Skip("a part of TestSlowClientsDoNotSlowOthers")
+		return // TestSlowClientsDoNotSlowOthers runs it
 	}
 	commands := bufio.NewScanner(os.Stdin)
 	var a *attack
