@@ -184,3 +184,22 @@ func BenchmarkGzip(b *testing.B) {
 		}
 	}
 }
+
+// late is a writer to whom something happens before it takes what is written.
+type late struct {
+	*httptest.ResponseRecorder
+	before func()
+}
+
+func (l late) Write(b []byte) (int, error) {
+	l.before()
+	return l.ResponseRecorder.Write(b)
+}
+
+// A compressor is free for the next answer only once this one has been written.
+func TestGzip_AnAnswerIsWholeAlthoughTheNextOneIsMadeMeanwhile(t *testing.T) {
+	f := zipping(t)
+	rec := httptest.NewRecorder()
+	f.api.ServeHTTP(late{rec, func() { answered(f, countsOf(f, 300, "Accept-Encoding", "gzip")) }}, countsOf(f, 200, "Accept-Encoding", "gzip"))
+	require.Equal(t, 199, strings.Count(unzipped(t, rec.Body.Bytes()), `},"post:`))
+}
