@@ -179,8 +179,10 @@ const allowance = 2 * time.Millisecond
 // on a server with 10,000 slow clients as on its twin without. The good client goes
 // to both in turn, so that what else the machine does, the attackers' own work
 // included, meets both alike; the work of the attacked server, which would slow both,
-// is counted apart. The medians of rounds are compared; where they differ too much,
-// more rounds say whether that was chance.
+// is counted apart. Compared are the rounds a quarter up from the best: on a busy
+// machine the system lets a process with more work wait longer for its turn, and
+// noise only ever adds. Where they differ too much, more rounds say whether that was
+// chance. The medians are printed.
 func TestSlowClientsDoNotSlowOthers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")
@@ -214,10 +216,10 @@ func TestSlowClientsDoNotSlowOthers(t *testing.T) {
 		}
 		within := true
 		for i, kind := range kinds {
-			with, without := median(p99[0][i]), median(p99[1][i])
+			with, without := quantile(p99[0][i], 1.0/4), quantile(p99[1][i], 1.0/4)
 			within = within && with <= without*12/10+allowance
-			t.Logf("%s: P99 %v beside %d slow clients, %v without (%.2fx); rounds %v and %v", kind, with, slowClients, without,
-				float64(with)/float64(without), p99[0][i], p99[1][i])
+			t.Logf("%s: P99 %v beside %d slow clients, %v without (%.2fx); medians %v and %v; rounds %v and %v", kind, with, slowClients, without,
+				float64(with)/float64(without), quantile(p99[0][i], 1.0/2), quantile(p99[1][i], 1.0/2), p99[0][i], p99[1][i])
 		}
 		if within {
 			break
@@ -295,7 +297,8 @@ func (g *goodClient) call(method, path, body string, last bool) time.Duration {
 	return took
 }
 
-func median(d []time.Duration) time.Duration {
+// quantile returns the value below which a share of the others is.
+func quantile(d []time.Duration, share float64) time.Duration {
 	d = slices.Sorted(slices.Values(d))
-	return d[len(d)/2]
+	return d[int(float64(len(d))*share)]
 }
