@@ -13,6 +13,8 @@ import (
 	"slices"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"likectl/pkg/abuse"
 	"likectl/pkg/adminapi"
 	"likectl/pkg/auth"
@@ -34,6 +36,7 @@ type Server struct {
 	hot    *hot.Tracker
 	tokens *auth.Authority
 	guard  *abuse.Guard // nil: none
+	tracer trace.Tracer // nil: no traces
 	api    net.Listener
 	admin  net.Listener
 
@@ -65,9 +68,15 @@ func Open(ctx context.Context, cfg config.Config, log *slog.Logger, adopt bool) 
 	if s.hot, err = newHot(cfg, metrics); err != nil {
 		return nil, err
 	}
-	s.tier, err = OpenTier(ctx, cfg, log, tier1.Hooks{
-		Flushed: metrics.Flushed, Forgot: metrics.Forgot, Wrote: s.hot.Wrote, Answered: metrics.Answered,
-	})
+	hooks := tier1.Hooks{Flushed: metrics.Flushed, Forgot: metrics.Forgot, Wrote: s.hot.Wrote, Answered: metrics.Answered}
+	traces, err := s.openTraces(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if traces != nil {
+		hooks.Waited, s.tracer = traces.Waited, traces.Tracer()
+	}
+	s.tier, err = OpenTier(ctx, cfg, log, hooks)
 	if err != nil {
 		return nil, err
 	}
@@ -113,10 +122,12 @@ func (s *Server) apiHandler(health *httpapi.Health, metrics *telemetry.Metrics) 
 	}
 	return httpapi.New(httpapi.Config{
 		Service: s.tier.Service, Auth: s.tokens, Versions: versions, Types: types, Health: health,
-		Limits: httpapi.Limits{MaxBody: s.cfg.HTTP.MaxBody, RequestTimeout: s.cfg.HTTP.RequestTimeout},
+		Limits: httpapi.Limits{MaxBody: s.cfg.HTTP.MaxBody, RequestTimeout: s.cfg.HTTP.RequestTimeout, MinVersionWait: s.cfg.HTTP.MinVersionWait},
 		Rates:  rates,
 		Abuse:  s.guard, DeviceHeader: s.cfg.Abuse.DeviceHeader,
-		Observer: metrics, Logger: s.log,
+		CORS:     httpapi.CORS{Origins: s.cfg.HTTP.CORS.Origins, MaxAge: s.cfg.HTTP.CORS.MaxAge},
+		Gzip:     s.cfg.HTTP.Gzip,
+		Observer: metrics, Tracer: s.tracer, UserHash: s.tier.UserHash, Logger: s.log,
 	})
 }
 

@@ -38,6 +38,8 @@ type Tier struct {
 	Secret []byte
 	// Backend says in a few words where the data is.
 	Backend string
+	// UserHash is what logs call a user.
+	UserHash func(likes.UserID) string
 	// Queued returns how many operations wait for a transaction.
 	Queued func() int
 
@@ -60,6 +62,8 @@ func OpenTier(ctx context.Context, cfg config.Config, log *slog.Logger, hooks ti
 type edges interface {
 	tier1.Store
 	store.ItemTypes
+	store.WriteProber
+	store.People
 }
 
 // openTier opens the tier. Without register, the configured item types are only
@@ -89,6 +93,7 @@ func openTier(ctx context.Context, cfg config.Config, log *slog.Logger, hooks ti
 	if err := checkTypes(ctx, cfg, db, register); err != nil {
 		return nil, fmt.Errorf("%s: %w", t.Backend, err)
 	}
+	hooks.Flushed = t.watchWrites(db, hooks.Flushed)
 	clk := t.startClock(ctx, db)
 	service, err := tier1.Start( //nolint:contextcheck // its flushes outlive the callers; Close ends them
 		db, clk, tiers.Contract(engine), tier1.Config{
@@ -99,6 +104,7 @@ func openTier(ctx context.Context, cfg config.Config, log *slog.Logger, hooks ti
 	}
 	t.opened.Push("write path", service.Close)
 	t.Service, t.Queued = service, service.Queued
+	t.UserHash = func(u likes.UserID) string { return db.HashUser(u).String() }
 	return t, nil
 }
 

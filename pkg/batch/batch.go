@@ -24,6 +24,7 @@ package batch
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -43,6 +44,18 @@ type Config struct {
 	MaxQueue int
 	// FlushTimeout ends the context of a flush.
 	FlushTimeout time.Duration
+	// Observe, if set, is called by Do before it returns, once for every flush
+	// that answered operations of it: with its context, when they were queued,
+	// and the flush. Flushes that the caller did not wait for are left out.
+	Observe func(ctx context.Context, queued time.Time, f Flight)
+}
+
+// Flight is a flush that has ended.
+type Flight struct {
+	// Lane flushed Ops operations, those of other calls included.
+	Lane, Ops    int
+	Began, Ended time.Time
+	Err          error
 }
 
 // Validate returns ErrInvalid that names the first limit below 1.
@@ -111,6 +124,10 @@ type Answer[Res any] struct {
 func (b *Batcher[Op, Res]) Do(ctx context.Context, ops []Op, lanes []int, out []Answer[Res]) {
 	c := b.calls.Get().(*call[Op, Res]) //nolint:forcetypeassert // the pool holds nothing else
 	c.reset(ops)
+	var queued time.Time
+	if b.cfg.Observe != nil {
+		queued = time.Now()
+	}
 	for first := range ops {
 		if c.entries[first].queued {
 			continue
@@ -120,12 +137,30 @@ func (b *Batcher[Op, Res]) Do(ctx context.Context, ops []Op, lanes []int, out []
 	if !c.wait(ctx) {
 		// Lanes still write into the call, so it is left to the collector.
 		c.answerUnfinished(out, context.Cause(ctx))
+		b.observe(ctx, queued, c)
 		return
 	}
 	for i := range ops {
 		out[i] = c.entries[i].answer
 	}
+	b.observe(ctx, queued, c)
 	b.calls.Put(c)
+}
+
+// observe tells Observe of the flushes that the call's finished entries were in.
+func (b *Batcher[Op, Res]) observe(ctx context.Context, queued time.Time, c *call[Op, Res]) {
+	if b.cfg.Observe == nil {
+		return
+	}
+	var told []*Flight
+	for i := range c.entries {
+		e := &c.entries[i]
+		if !e.done.Load() || e.flight == nil || slices.Contains(told, e.flight) {
+			continue
+		}
+		told = append(told, e.flight)
+		b.cfg.Observe(ctx, queued, *e.flight)
+	}
 }
 
 // Queued returns how many operations wait in all lanes.

@@ -337,3 +337,42 @@ func BenchmarkDo(b *testing.B) {
 	})
 	require.NoError(b, bt.Close(b.Context()))
 }
+
+func TestObserve_IsToldOfEveryFlushThatAnsweredACall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type told struct {
+			queued time.Time
+			batch.Flight
+		}
+		var seen []told
+		cfg := roomy
+		cfg.Lanes, cfg.MaxBatch = 2, 2
+		cfg.Observe = func(_ context.Context, queued time.Time, f batch.Flight) { seen = append(seen, told{queued, f}) }
+		began := time.Now()
+		broken := errors.New("broken")
+		b, err := batch.Start(cfg, func(_ context.Context, lane int, _, _ []int) error {
+			time.Sleep(time.Duration(lane+1) * time.Second)
+			if lane == 1 {
+				return broken
+			}
+			return nil
+		})
+		require.NoError(t, err)
+		out := make([]batch.Answer[int], 4)
+		b.Do(t.Context(), []int{1, 2, 3, 4}, []int{0, 1, 0, 0}, out)
+		at := func(s int) time.Time { return began.Add(time.Duration(s) * time.Second) }
+		require.ElementsMatch(t, []told{
+			{began, batch.Flight{Lane: 0, Ops: 2, Began: began, Ended: at(1)}},
+			{began, batch.Flight{Lane: 0, Ops: 1, Began: at(1), Ended: at(2)}},
+			{began, batch.Flight{Lane: 1, Ops: 1, Began: began, Ended: at(2), Err: broken}},
+		}, seen)
+
+		seen = nil
+		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer cancel()
+		b.Do(ctx, []int{1, 2}, []int{0, 1}, out[:2])
+		require.Len(t, seen, 1, "it did not wait for the other one")
+		require.Zero(t, seen[0].Lane)
+		require.NoError(t, b.Close(t.Context()))
+	})
+}

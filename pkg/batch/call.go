@@ -19,8 +19,9 @@ type entry[Op, Res any] struct {
 	call   *call[Op, Res]
 	op     Op
 	answer Answer[Res]
+	flight *Flight     // that answered it; nil unless flushes are observed
 	queued bool        // only the submitting goroutine looks at it
-	done   atomic.Bool // answer may be read
+	done   atomic.Bool // answer and flight may be read
 }
 
 func (c *call[Op, Res]) reset(ops []Op) {
@@ -30,7 +31,7 @@ func (c *call[Op, Res]) reset(ops []Op) {
 	c.entries = c.entries[:len(ops)]
 	for i := range c.entries {
 		e := &c.entries[i]
-		e.call, e.op, e.answer, e.queued = c, ops[i], Answer[Res]{}, false
+		e.call, e.op, e.answer, e.flight, e.queued = c, ops[i], Answer[Res]{}, nil, false
 		e.done.Store(false)
 	}
 	c.pending.Store(int32(len(ops)))

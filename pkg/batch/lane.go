@@ -3,6 +3,7 @@ package batch
 import (
 	"context"
 	"sync"
+	"time"
 
 	"likectl/pkg/likes"
 )
@@ -100,6 +101,10 @@ func (l *lane[Op, Res]) take(taken []*entry[Op, Res]) []*entry[Op, Res] {
 }
 
 func (l *lane[Op, Res]) flush(ctx context.Context, taken []*entry[Op, Res], ops []Op, out []Res) {
+	var flight *Flight
+	if l.batcher.cfg.Observe != nil {
+		flight = &Flight{Lane: l.id, Ops: len(taken), Began: time.Now()}
+	}
 	err := ctx.Err()
 	if err != nil {
 		err = likes.Errorf(likes.ErrUnavailable, "shut down before it was sent; nothing was applied")
@@ -109,7 +114,11 @@ func (l *lane[Op, Res]) flush(ctx context.Context, taken []*entry[Op, Res], ops 
 		}
 		err = l.perform(ctx, ops, out)
 	}
+	if flight != nil {
+		flight.Ended, flight.Err = time.Now(), err
+	}
 	for i, e := range taken {
+		e.flight = flight
 		if err != nil {
 			e.answer.Err = err
 		} else {

@@ -29,6 +29,8 @@ type Config struct {
 	Auth     Auth     `mapstructure:"auth" doc:"who may call"`
 	Log      Log      `mapstructure:"log" doc:"logging to standard error"`
 
+	Telemetry Telemetry `mapstructure:"telemetry" doc:"traces of requests"`
+
 	file string // that it was loaded from, if any
 }
 
@@ -71,6 +73,17 @@ type HTTP struct {
 	MaxBody           int64         `mapstructure:"max_body" doc:"bytes of a request body"`
 	MaxHeader         int           `mapstructure:"max_header" doc:"bytes of a request's headers"`
 	MaxConnections    int           `mapstructure:"max_connections" doc:"open connections; more are closed at once"`
+
+	MinVersionWait time.Duration `mapstructure:"min_version_wait" doc:"how long a read waits for the version in Like-Min-Version, at most request_timeout"`
+
+	Gzip bool `mapstructure:"gzip" doc:"compress answers from 1400 bytes on for clients that accept it"`
+	CORS CORS `mapstructure:"cors" doc:"pages of other origins that may call the API from a browser"`
+}
+
+// CORS says which web pages may call the API from a browser.
+type CORS struct {
+	Origins []string      `mapstructure:"origins" doc:"exact origins, such as https://app.example.com, or * alone for all; empty: none, and no header"`
+	MaxAge  time.Duration `mapstructure:"max_age" doc:"how long a browser may remember a preflight's answer, 1s to 24h"`
 }
 
 // Limits say how often somebody may call. Every process counts for itself.
@@ -132,6 +145,12 @@ type Log struct {
 	Format string `mapstructure:"format" doc:"text or json"`
 }
 
+// Telemetry says where traces of requests go.
+type Telemetry struct {
+	OTLPEndpoint string  `mapstructure:"otlp_endpoint" doc:"URL of a collector of traces (OTLP/HTTP), such as http://127.0.0.1:4318; empty: no traces, at no cost"`
+	SampleRatio  float64 `mapstructure:"sample_ratio" doc:"share of requests that are traced, above 0 and at most 1; those with a traceparent do as it says"`
+}
+
 // Secret is a value that no print, log or error shows.
 type Secret string
 
@@ -175,6 +194,7 @@ func Default() Config {
 			RequestTimeout: 5 * time.Second, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second,
 			WriteTimeout: 30 * time.Second, IdleTimeout: 60 * time.Second,
 			MaxBody: 1 << 20, MaxHeader: 16 << 10, MaxConnections: 16_384,
+			MinVersionWait: 200 * time.Millisecond, Gzip: true, CORS: CORS{Origins: []string{}, MaxAge: 2 * time.Hour},
 		},
 		// The keys of a bucket: 65,536 users a minute are 1,000 a second, each of
 		// whom likes once, about what one database commits; and it is 10 MB.
@@ -193,6 +213,8 @@ func Default() Config {
 			Keys: []AuthKey{}, FileRefresh: 5 * time.Second, JWKSRefresh: 5 * time.Minute,
 		},
 		Log: Log{Level: "info", Format: "text"},
+		// A trace is some 1 KB: at 1,000 requests a second this is 50 KB a second.
+		Telemetry: Telemetry{SampleRatio: 0.05},
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/viper"
 
 	"likectl/pkg/auth"
+	"likectl/pkg/httpapi"
 	"likectl/pkg/likes"
 )
 
@@ -128,6 +129,10 @@ func wanted(key string) string {
 			text = "want names with a whole number each"
 		case string, Secret:
 			text = "want a text"
+		case float64:
+			text = "want a number"
+		case []string:
+			text = "want a list of texts"
 		default:
 			text = "want a whole number"
 		}
@@ -193,6 +198,11 @@ func (c Config) problems() (bad []Problem) {
 		"want more than write.lanes, replay.lanes and tally.lanes together: each lane needs one, reads use the rest")
 	check(c.HTTP.WriteTimeout > c.HTTP.ReadTimeout+c.HTTP.RequestTimeout, "http.write_timeout",
 		"want more than http.read_timeout and http.request_timeout together")
+	check(c.HTTP.MinVersionWait <= c.HTTP.RequestTimeout, "http.min_version_wait", "want at most http.request_timeout")
+	if err := (httpapi.CORS{Origins: c.HTTP.CORS.Origins, MaxAge: c.HTTP.CORS.MaxAge}).Check(); err != nil {
+		check(false, "http.cors", err.Error())
+	}
+	c.Telemetry.check(check)
 	if _, err := c.ItemTypes(); err != nil {
 		check(false, "items.types", err.Error())
 	}

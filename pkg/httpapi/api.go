@@ -2,11 +2,16 @@ package httpapi
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"go.opentelemetry.io/otel/trace"
 
 	"likectl/pkg/abuse"
 	"likectl/pkg/auth"
@@ -33,13 +38,19 @@ type Limits struct {
 	MaxBody int64
 	// RequestTimeout is the time for a request once its body has been read.
 	RequestTimeout time.Duration
+	// MinVersionWait is how long a read waits for the versions that its client
+	// has seen, at most RequestTimeout.
+	MinVersionWait time.Duration
 }
 
 // DefaultLimits returns the limits unless configured otherwise. 1 MiB holds the
 // largest batch, 1000 operations of about 150 bytes, several times over.
-func DefaultLimits() Limits { return Limits{MaxBody: 1 << 20, RequestTimeout: 5 * time.Second} }
+func DefaultLimits() Limits {
+	return Limits{MaxBody: 1 << 20, RequestTimeout: 5 * time.Second, MinVersionWait: 200 * time.Millisecond}
+}
 
-// Config is what the API is made of. Only Observer, Abuse and OwnerOf may be nil.
+// Config is what the API is made of. Only Observer, Abuse, OwnerOf, Tracer and UserHash
+// may be nil.
 type Config struct {
 	Service  likes.Service
 	Auth     Verifier
@@ -53,8 +64,15 @@ type Config struct {
 	Abuse        *abuse.Guard
 	DeviceHeader string
 	OwnerOf      abuse.OwnerFunc
-	Observer     Observer
-	Logger       *slog.Logger
+	CORS         CORS
+	// Gzip: long answers are compressed for clients that accept it.
+	Gzip     bool
+	Observer Observer
+	Tracer   trace.Tracer // of requests
+	// UserHash is what the log calls a user: a keyed hash. Ids are never logged;
+	// if nil, nothing is.
+	UserHash func(likes.UserID) string
+	Logger   *slog.Logger
 }
 
 // API is the handler of the public listener.
@@ -62,6 +80,9 @@ type API struct {
 	cfg      Config
 	contract likes.Contract
 	mux      *http.ServeMux
+	entry    http.Handler // the mux, behind CORS where it is allowed
+	methods  []string     // of the routes
+	zippers  zippers
 	ids      requestIDs
 	calls    sync.Pool          // of *call
 	proxy    sync.Once          // its warning
@@ -98,6 +119,12 @@ func New(cfg Config) (*API, error) {
 		return nil, likes.Errorf(likes.ErrInvalid, "max body %d, want at least 1 byte", cfg.Limits.MaxBody)
 	case cfg.Limits.RequestTimeout <= 0:
 		return nil, likes.Errorf(likes.ErrInvalid, "request timeout %v, want more than 0", cfg.Limits.RequestTimeout)
+	case cfg.Limits.MinVersionWait <= 0 || cfg.Limits.MinVersionWait > cfg.Limits.RequestTimeout:
+		return nil, likes.Errorf(likes.ErrInvalid, "min version wait %v, want more than 0 and at most the request timeout %v",
+			cfg.Limits.MinVersionWait, cfg.Limits.RequestTimeout)
+	}
+	if err := cfg.CORS.Check(); err != nil {
+		return nil, fmt.Errorf("cors: %w", err)
 	}
 	contract := cfg.Service.Contract()
 	doc, err := newDocument(cfg.Types, contract)
@@ -124,6 +151,7 @@ func New(cfg Config) (*API, error) {
 		{"POST", "/v1/likes:batch", service, true, a.batch},
 		{"GET", "/openapi.json", public, false, a.openAPI},
 	})
+	a.entry = corsHandler(cfg.CORS, a.methods, http.HandlerFunc(a.known))
 	return a, nil
 }
 
@@ -140,6 +168,7 @@ func (a *API) register(routes []route) {
 		}
 	}
 	a.cfg.Health.register(a.mux)
+	a.methods = slices.Compact(slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Values(allow))...))))
 	allow["/healthz"] = []string{http.MethodGet, http.MethodHead}
 	allow["/readyz"] = allow["/healthz"]
 	for path, methods := range allow {
@@ -158,9 +187,12 @@ func (a *API) notFound(w http.ResponseWriter, r *http.Request) {
 	a.serve(w, r, "other", refuse(errRoute))
 }
 
-// ServeHTTP answers a request. A path with empty or dotted segments is unknown:
-// the mux would answer it with a redirect that no client of an API follows.
-func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP answers a request.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.entry.ServeHTTP(w, r) }
+
+// known passes a request to its route. A path with empty or dotted segments is
+// unknown: the mux would answer it with a redirect that no client of an API follows.
+func (a *API) known(w http.ResponseWriter, r *http.Request) {
 	if p := r.URL.Path; strings.Contains(p, "//") || strings.Contains(p, "/.") {
 		a.notFound(w, r)
 		return
@@ -174,9 +206,16 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, name string, rt *rou
 	c, _ := a.calls.Get().(*call)
 	c.begin(w, r, name)
 	ctx := r.Context()
+	var span trace.Span
+	if a.cfg.Tracer != nil {
+		ctx, span = a.startSpan(ctx, r, name)
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			c.recovered(ctx, p)
+		}
+		if span != nil {
+			c.endSpan(span)
 		}
 		if a.cfg.Observer != nil {
 			a.cfg.Observer.Request(name, c.status, time.Since(start))

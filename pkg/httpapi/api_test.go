@@ -542,7 +542,7 @@ func (hanging) Counts(ctx context.Context, _ likes.Counter, items []likes.Item, 
 func TestAPI_ARequestEndsAtItsDeadline(t *testing.T) {
 	f := newFixture(t, func(c *Config) {
 		c.Service = hanging{c.Service}
-		c.Limits.RequestTimeout = 10 * time.Millisecond
+		c.Limits.RequestTimeout, c.Limits.MinVersionWait = 10*time.Millisecond, time.Millisecond
 	})
 	a := f.do(f.request("GET", "/v1/count?item_id=1&item_type=post", "", ""))
 	require.Equal(t, 503, a.status)

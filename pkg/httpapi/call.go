@@ -9,10 +9,12 @@ import (
 	"mime"
 	"net/http"
 	"os"
-	"runtime/debug"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
+
+	"go.opentelemetry.io/otel/trace"
 
 	"likectl/pkg/auth"
 	"likectl/pkg/likes"
@@ -29,6 +31,7 @@ type call struct {
 	route  string
 	id     string
 	caller auth.Identity
+	user   likes.UserID // that it acts for, once known
 
 	in  []byte // the body
 	out []byte // the answer
@@ -93,6 +96,9 @@ func (c *call) authorise(a access) error {
 		return err
 	}
 	c.caller = caller
+	if caller.Scope < auth.Service {
+		c.user = caller.User
+	}
 	if a == service && c.caller.Scope < auth.Service {
 		return errScope
 	}
@@ -106,6 +112,7 @@ func (c *call) actor(named likes.UserID) (likes.UserID, error) {
 	case c.caller.Scope >= auth.Service && named == 0:
 		return 0, likes.Errorf(likes.ErrInvalid, "user_id: missing: a %s token acts for the user it names", c.caller.Scope)
 	case c.caller.Scope >= auth.Service:
+		c.user = named
 		return named, nil
 	case named != 0:
 		return 0, likes.Errorf(likes.ErrInvalid, "user_id: not allowed here: the user is the token's own")
@@ -218,8 +225,13 @@ func (c *call) answer(ctx context.Context, err error) {
 	values := new([4]string) // one allocation for the headers of this answer alone
 	values[0] = c.id
 	h["X-Request-Id"] = values[0:1:1]
+	if c.vary != nil {
+		addVary(h, c.vary)
+	}
+	body, release := c.compress(h)
+	defer release()
 	if c.status != http.StatusNotModified { // its body is the one that the client has
-		values[1] = strconv.Itoa(len(c.out))
+		values[1] = strconv.Itoa(len(body))
 		h["Content-Type"], h["Content-Length"] = mediaType, values[1:2:2]
 	}
 	if c.etag != "" {
@@ -232,9 +244,6 @@ func (c *call) answer(ctx context.Context, err error) {
 	}
 	h["X-Content-Type-Options"], h["Cache-Control"] = noSniff, c.cache
 	c.rateHeaders(h)
-	if c.vary != nil {
-		h["Vary"] = c.vary
-	}
 	if c.stale {
 		h["X-Stale-Data"] = staleData
 	}
@@ -242,7 +251,7 @@ func (c *call) answer(ctx context.Context, err error) {
 	if c.status == http.StatusNotModified {
 		return
 	}
-	if _, err := c.w.Write(c.out); err != nil {
+	if _, err := c.w.Write(body); err != nil {
 		c.api.cfg.Logger.Debug("answer not sent", "request_id", c.id, "route", c.route, "error", err)
 	}
 }
@@ -253,7 +262,23 @@ func (c *call) recovered(ctx context.Context, p any) {
 	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(p)
 	}
-	c.answer(ctx, fmt.Errorf("%w: %v\n%s", errPanic, p, debug.Stack()))
+	c.answer(ctx, fmt.Errorf("%w: %v\n%s", errPanic, p, stack()))
+}
+
+// stack returns where the caller stands, function by function. debug.Stack would
+// add their arguments, and with them ids.
+func stack() string {
+	const deepest = 64
+	var pcs [deepest]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+	var b strings.Builder
+	for {
+		f, more := frames.Next()
+		fmt.Fprintf(&b, "%s %s:%d\n", f.Function, f.File, f.Line)
+		if !more {
+			return b.String()
+		}
+	}
 }
 
 // log tells the operator what the client is not told: of defects every one, of
@@ -275,6 +300,14 @@ func (c *call) log(ctx context.Context, row *row, err error) {
 			return
 		}
 	}
-	c.api.cfg.Logger.Log(context.WithoutCancel(ctx), level, "request failed",
-		"request_id", c.id, "route", c.route, "status", row.status, "code", row.code, "error", err, "not_logged_before", skipped)
+	attrs := make([]slog.Attr, 0, 9)
+	attrs = append(attrs, slog.String("request_id", c.id), slog.String("route", c.route), slog.Int("status", row.status),
+		slog.String("code", row.code), slog.Any("error", err), slog.Int64("not_logged_before", skipped))
+	if hash := c.api.cfg.UserHash; hash != nil && c.user != 0 {
+		attrs = append(attrs, slog.String("user", hash(c.user)))
+	}
+	if span := trace.SpanContextFromContext(ctx); span.IsSampled() {
+		attrs = append(attrs, slog.String("trace_id", span.TraceID().String()))
+	}
+	c.api.cfg.Logger.LogAttrs(context.WithoutCancel(ctx), level, "request failed", attrs...)
 }

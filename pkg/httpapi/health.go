@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -33,10 +34,8 @@ type Health struct {
 	log    *slog.Logger
 	probes []*probe
 
-	mu     sync.Mutex // also makes callers share a round
-	until  time.Time
-	ready  bool
-	answer []byte
+	mu    sync.Mutex // also makes callers share a round
+	until time.Time
 }
 
 // probe is a dependency with its check that may still run.
@@ -74,10 +73,11 @@ func (h *Health) live(w http.ResponseWriter, _ *http.Request) {
 	h.write(w, http.StatusOK, []byte(`{"status":"ok"}`))
 }
 
-// readyz answers 200 if every dependency does, else 503. It names who does not;
-// why is in the log.
+// readyz answers 200 if every dependency does, else 503, those aside that the query
+// excludes (as Kubernetes' /readyz?exclude=etcd does). It names who does not; why is
+// in the log.
 func (h *Health) readyz(w http.ResponseWriter, r *http.Request) {
-	ready, answer := h.check(context.WithoutCancel(r.Context()))
+	ready, answer := h.check(context.WithoutCancel(r.Context()), r.URL.Query()["exclude"])
 	status := http.StatusOK
 	if !ready {
 		status = http.StatusServiceUnavailable
@@ -94,12 +94,34 @@ func (h *Health) write(w http.ResponseWriter, status int, body []byte) {
 	}
 }
 
-// check returns the last round's result, or that of a new one if it is too old.
-func (h *Health) check(ctx context.Context) (bool, []byte) {
+// check returns the last round's result, or that of a new one if it is too old, and
+// the answer. An excluded dependency is in the answer and does not count; a name that
+// this process does not have excludes nothing.
+func (h *Health) check(ctx context.Context, exclude []string) (ready bool, answer []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.round(ctx)
+	ready = true
+	list := []byte(`,"dependencies":{`)
+	for i, p := range h.probes {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		list = append(appendString(list, p.Name), `:{"ok":`...)
+		list = append(strconv.AppendBool(list, p.err == nil), '}')
+		ready = ready && (p.err == nil || slices.Contains(exclude, p.Name))
+	}
+	answer = []byte(`{"status":"ready"`)
+	if !ready {
+		answer = []byte(`{"status":"not_ready"`)
+	}
+	return ready, append(append(answer, list...), "}}"...)
+}
+
+// round asks all dependencies at once, unless the last time is not long ago.
+func (h *Health) round(ctx context.Context) {
 	if time.Now().Before(h.until) {
-		return h.ready, h.answer
+		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -108,23 +130,7 @@ func (h *Health) check(ctx context.Context) (bool, []byte) {
 		wg.Go(func() { p.round(ctx, h.log) })
 	}
 	wg.Wait()
-	h.ready = true
-	list := []byte(`,"dependencies":{`)
-	for i, p := range h.probes {
-		if i > 0 {
-			list = append(list, ',')
-		}
-		list = append(appendString(list, p.Name), `:{"ok":`...)
-		list = append(strconv.AppendBool(list, p.err == nil), '}')
-		h.ready = h.ready && p.err == nil
-	}
-	h.answer = []byte(`{"status":"ready"`)
-	if !h.ready {
-		h.answer = []byte(`{"status":"not_ready"`)
-	}
-	h.answer = append(append(h.answer, list...), "}}"...)
 	h.until = time.Now().Add(probeFor)
-	return h.ready, h.answer
 }
 
 var errSilent = errors.New("no answer in time")

@@ -109,3 +109,23 @@ func TestReadyz_AHangingProbeCostsOneGoroutineAndOneSecond(t *testing.T) {
 		require.EqualValues(t, 2, started.Load(), "the old answer is not taken for a new one")
 	})
 }
+
+func TestReadyz_WhatIsExcludedDoesNotCount(t *testing.T) {
+	mux := NewAdmin(NewHealth(slog.New(slog.DiscardHandler),
+		Probe{"postgres", func(context.Context) error { return nil }},
+		Probe{"writes", func(context.Context) error { return errors.New("read-only") }},
+		Probe{"redis", func(context.Context) error { return errors.New("away") }}))
+	for path, want := range map[string]int{
+		"/readyz":                                503,
+		"/readyz?exclude=writes":                 503,
+		"/readyz?exclude=writes&exclude=redis":   200,
+		"/readyz?exclude=redis&exclude=writes&x": 200,
+		"/readyz?exclude=writes,redis":           503,
+		"/readyz?exclude=kafka":                  503,
+		"/readyz?exclude=":                       503,
+	} {
+		code, body := ask(t, mux, path)
+		require.Equal(t, want, code, path)
+		require.Contains(t, body, `"dependencies":{"postgres":{"ok":true},"writes":{"ok":false},"redis":{"ok":false}}}`)
+	}
+}

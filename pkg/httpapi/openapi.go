@@ -71,8 +71,11 @@ var forAMinute = []string{"public, max-age=60"}
 // openAPI answers GET /openapi.json.
 func (a *API) openAPI(_ context.Context, c *call) error {
 	c.cache, c.etag = forAMinute, a.document.etag
-	if !c.unchanged() {
+	switch {
+	case !c.unchanged():
 		c.out = append(c.out, a.document.body...)
+	case a.cfg.Gzip:
+		c.vary = varyEncoding // as the 200 that it stands for
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func (a *API) count(ctx context.Context, c *call) error {
 		return err
 	}
 	counters = orLikes(counters)
-	totals := a.totals(ctx, counters, []likes.Item{item}, seen)
+	totals := c.totals(ctx, counters, []likes.Item{item}, seen)
 	if err := totals.err(0); err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (a *API) counts(ctx context.Context, c *call) error {
 		return err
 	}
 	items := unique(body.items)
-	totals := a.totals(ctx, orLikes(body.counters), items, seen)
+	totals := c.totals(ctx, orLikes(body.counters), items, seen)
 	c.cache = noStore
 	b, err := appendKeyed(ctx, c, `{"counts":{`, len(items),
 		func(b []byte, i int) []byte { return a.appendItemKey(b, items[i]) },
@@ -94,10 +94,14 @@ type totals struct {
 	counts   [][]likes.Count // by counter, then by item
 }
 
-func (a *API) totals(ctx context.Context, counters []likes.Counter, items []likes.Item, seen []likes.Version) totals {
+func (c *call) totals(ctx context.Context, counters []likes.Counter, items []likes.Item, seen []likes.Version) totals {
 	t := totals{counters: counters, counts: make([][]likes.Count, len(counters))}
+	w := c.waiter(seen)
+	defer w.stop()
 	for i, counter := range counters {
-		t.counts[i] = a.cfg.Service.Counts(ctx, counter, items, seen)
+		t.counts[i] = reached(ctx, w, items, func(items []likes.Item) []likes.Count {
+			return c.api.cfg.Service.Counts(ctx, counter, items, seen)
+		}, func(n likes.Count) error { return n.Err })
 	}
 	return t
 }
@@ -166,7 +170,11 @@ func (a *API) hasLiked(ctx context.Context, c *call) error {
 		body.counter = likes.Likes
 	}
 	items := unique(body.items)
-	members := a.cfg.Service.Has(ctx, body.counter, user, items, seen)
+	w := c.waiter(seen)
+	defer w.stop()
+	members := reached(ctx, w, items, func(items []likes.Item) []likes.Membership {
+		return a.cfg.Service.Has(ctx, body.counter, user, items, seen)
+	}, func(m likes.Membership) error { return m.Err })
 	b, err := appendKeyed(ctx, c, `{"liked":{`, len(items),
 		func(b []byte, i int) []byte { return appendID(b, items[i].ID) },
 		func(b []byte, i int) []byte { return strconv.AppendBool(b, members[i].Liked) },

@@ -177,7 +177,7 @@ func (s *Service) Has(_ context.Context, c likes.Counter, user likes.UserID, ite
 func (s *Service) reached(c likes.Counter, item likes.Item, seen []likes.Version) error {
 	for _, v := range seen {
 		if v.Edge.Counter == c && v.Edge.Item == item && s.edges[v.Edge].Clock < v.Clock {
-			return likes.Errorf(likes.ErrNotYet, "%v has not reached clock %v", v.Edge, v.Clock)
+			return likes.Errorf(likes.ErrNotYet, "%v of %v have not reached clock %v", c, item, v.Clock) // no user: it is logged
 		}
 	}
 	return nil

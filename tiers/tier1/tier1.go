@@ -34,6 +34,10 @@ const (
 type Hooks struct {
 	// Flushed is called after every transaction of n mutations of a kind.
 	Flushed func(kind string, n int, took time.Duration, err error)
+	// Waited is called for every call of Apply and every transaction of a kind
+	// that answered mutations of it, with the call's context and when they were
+	// queued.
+	Waited func(ctx context.Context, kind string, queued time.Time, f batch.Flight)
 	// Forgot is called after every step that forgot n events of tallies.
 	Forgot func(n int, took time.Duration, err error)
 	// Wrote is called after every committed transaction of issued mutations with
@@ -83,12 +87,16 @@ func Start(db Store, clk *clock.Clock, contract likes.Contract, cfg Config, hook
 	}
 	s.scratch.New = func() any { return new(scratch) }
 	for _, b := range []struct {
+		kind    string
 		batcher **batch.Batcher[likes.Mutation, likes.Result]
 		cfg     batch.Config
 		flush   batch.FlushFunc[likes.Mutation, likes.Result]
 	}{
-		{&s.issues, cfg.Issue, s.issue}, {&s.replays, cfg.Replay, s.replay}, {&s.adds, cfg.Tally, s.add},
+		{Write, &s.issues, cfg.Issue, s.issue}, {Replay, &s.replays, cfg.Replay, s.replay}, {Add, &s.adds, cfg.Tally, s.add},
 	} {
+		if hooks.Waited != nil {
+			b.cfg.Observe = func(ctx context.Context, queued time.Time, f batch.Flight) { hooks.Waited(ctx, b.kind, queued, f) }
+		}
 		var err error
 		if *b.batcher, err = batch.Start(b.cfg, b.flush); err != nil {
 			return nil, err // not after the validation above

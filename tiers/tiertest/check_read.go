@@ -15,6 +15,7 @@ func readChecks() []check {
 		{name: "an item that nobody ever liked has 0", run: checkNeverLiked},
 		{name: "duplicates are fine", run: checkDuplicates},
 		{name: "versions of other items are ignored", run: checkOtherVersions},
+		{name: "where reads are the truth no version is waited for", run: checkNoWait},
 		{name: "CountVersion grows by at least one with every change of the count", run: checkCountVersion, local: true},
 		{name: "AsOf is an instant at which the count had this value", run: checkAsOf},
 		{name: "Has has no false negatives within the contract's edge staleness", run: checkNoFalseNegative},
@@ -70,6 +71,30 @@ func checkOtherVersions(e *env) {
 	m := e.any().Has(e.Context(), likes.Likes, g.User, []likes.Item{g.Item}, never)[0]
 	require.NoError(e, m.Err)
 	require.True(e, m.Liked)
+}
+
+// checkNoWait asks every instance for what was just answered, once: whoever asks
+// again on ErrNotYet would wait.
+func checkNoWait(e *env) {
+	if e.contract.CountStaleness > 0 || e.contract.EdgeStaleness > 0 {
+		return
+	}
+	const rounds = 20
+	for n := range rounds {
+		g := e.edge()
+		seen := []likes.Version{e.like(g).Version}
+		if n%2 == 1 {
+			seen[0] = e.unlike(g).Version
+		}
+		for _, s := range e.Services {
+			c := s.Counts(e.Context(), g.Counter, []likes.Item{g.Item}, seen)[0]
+			require.NoError(e, c.Err)
+			require.EqualValues(e, 1-n%2, c.N)
+			m := s.Has(e.Context(), g.Counter, g.User, []likes.Item{g.Item}, seen)[0]
+			require.NoError(e, m.Err)
+			require.Equal(e, n%2 == 0, m.Liked)
+		}
+	}
 }
 
 func checkCountVersion(e *env) {

@@ -166,6 +166,24 @@ func planted() map[string]func(likes.Service) *bug {
 		"a superseded replay counts": onApply(func(m likes.Mutation, r likes.Result) int64 {
 			return toInt(m.Op == likes.Set && r.Outcome == likes.Superseded)
 		}),
+		"a token's state is not there at the first question": func(s likes.Service) *bug {
+			var mu sync.Mutex
+			asked := map[likes.Edge]bool{}
+			return &bug{Service: s, counts: func(ctx context.Context, c likes.Counter, items []likes.Item, seen []likes.Version) []likes.Count {
+				out := s.Counts(ctx, c, items, seen)
+				mu.Lock()
+				defer mu.Unlock()
+				for i, item := range items {
+					for _, v := range seen {
+						if v.Edge.Item == item && v.Clock < likes.MaxClock && !asked[v.Edge] {
+							asked[v.Edge] = true
+							out[i] = likes.Count{Err: likes.ErrNotYet}
+						}
+					}
+				}
+				return out
+			}}
+		},
 		"a no-op is not recorded": func(s likes.Service) *bug {
 			return mutate(s, func(ctx context.Context, m likes.Mutation) likes.Result {
 				if m.Op == likes.Add {

@@ -105,7 +105,8 @@ func (s *Store) put(ctx context.Context, what, statement string, names []likes.U
 			return nil
 		}
 		// Somebody is erased, or it was late, or see putItemSQL: nothing was changed.
-		if refused = s.anyErased(ctx, names); refused != nil {
+		var gone bool
+		if refused, gone = s.anyErased(ctx, names); gone {
 			return nil
 		}
 		_, err := s.Now(ctx)
@@ -115,13 +116,13 @@ func (s *Store) put(ctx context.Context, what, statement string, names []likes.U
 }
 
 // anyErased returns the ErrErased of the first user who is erased.
-func (s *Store) anyErased(ctx context.Context, users []likes.UserID) error {
+func (s *Store) anyErased(ctx context.Context, users []likes.UserID) (refused error, any bool) {
 	for _, user := range users {
 		if _, gone, err := s.Erasure(ctx, user); err == nil && gone {
-			return likes.ErasedError(user)
+			return likes.ErasedError(user), true
 		}
 	}
-	return nil
+	return nil, false
 }
 
 // Facts implements [store.Catalog] with one statement.

@@ -71,8 +71,14 @@ func fill(path string, limit, lift func() error) error {
 	if err := holds(ctx, s, acknowledged*100); err != nil {
 		return fmt.Errorf("while full: %w", err)
 	}
+	if err := probedFull(ctx, s); err != nil {
+		return err
+	}
 	if err := lift(); err != nil {
 		return err
+	}
+	if err := s.ProbeWrite(ctx); err != nil {
+		return fmt.Errorf("probe with room again: %w", err)
 	}
 	if err := s.Commit(ctx, store.Commit{Writes: failed}, make([]store.Written, len(failed))); err != nil {
 		return fmt.Errorf("with room again: %w", err)
@@ -81,6 +87,19 @@ func fill(path string, limit, lift func() error) error {
 		return fmt.Errorf("with room again: %w", err)
 	}
 	return s.Close()
+}
+
+// probedFull checks that a probe notices, at the latest when it has filled with its
+// own page what a batch left.
+func probedFull(ctx context.Context, s *sqlite.Store) error {
+	for range 200 {
+		if err := s.ProbeWrite(ctx); errors.Is(err, likes.ErrUnavailable) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("probe while full: want ErrUnavailable, got %w", err)
+		}
+	}
+	return errors.New("probe while full: it succeeds")
 }
 
 // holds checks that item 1 has so many likes, by its counter and by its edges.

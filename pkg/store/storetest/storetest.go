@@ -34,6 +34,7 @@ type Store interface {
 	store.ItemTypes
 	store.Catalog
 	store.People
+	store.WriteProber
 	// Exec runs one statement in a transaction of its own.
 	Exec(ctx context.Context, sql string) error
 	// Int returns the one integer that a query yields.
@@ -77,6 +78,7 @@ func Run(t *testing.T, open func(testing.TB) Store) {
 		{"ForgettingChangesNoCount", testForget},
 		{"TalliesAreNotAudited", testTalliesAreNotAudited},
 		{"EndedContextCountsNothingSilently", testAddEndedContext},
+		{"AProbeOfWritesChangesNothing", testProbeWrite},
 		{"ItemTypesNeverChange", testItemTypes},
 		{"ItemTypesOfConcurrentStarts", testItemTypesConcurrent},
 		{"EndedContextPutsNothingSilently", testPutEndedContext},
