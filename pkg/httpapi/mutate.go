@@ -28,6 +28,10 @@ func (a *API) mutate(counter likes.Counter, op likes.Op) func(context.Context, *
 		if err := c.takeMutation(ctx, m); err != nil {
 			return err
 		}
+		sight, err := c.see(ctx, user, e.item)
+		if err != nil {
+			return err
+		}
 		r := a.cfg.Service.Apply(ctx, []likes.Mutation{m})[0]
 		if r.Err != nil {
 			return r.Err
@@ -36,7 +40,7 @@ func (a *API) mutate(counter likes.Counter, op likes.Op) func(context.Context, *
 		if r.Outcome == likes.Accepted {
 			c.status = http.StatusAccepted
 		}
-		c.out = a.appendResult(c.out, m, r)
+		c.out = a.appendResult(c.out, m, r, sight.CountsShown)
 		return nil
 	}
 }
@@ -65,7 +69,10 @@ func (a *API) batch(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	results := a.cfg.Service.Apply(ctx, ms)
+	results, look, err := a.apply(ctx, ms)
+	if err != nil {
+		return err
+	}
 	var failed failures
 	b := c.out
 	b = append(b, `{"results":[`...)
@@ -77,7 +84,7 @@ func (a *API) batch(ctx context.Context, c *call) error {
 			b = appendEntryError(b, r.Err)
 			continue
 		}
-		b = a.appendResult(b, ms[i], r)
+		b = a.appendResult(b, ms[i], r, look.At(i).CountsShown)
 	}
 	b = append(b, "]}"...)
 	c.out = b
