@@ -41,6 +41,9 @@ const (
 // SetCounters returns the counters that are derived from edges, in order.
 func SetCounters() []Counter { return []Counter{Likes, Saves} }
 
+// Counters returns all counters, in order.
+func Counters() []Counter { return []Counter{Likes, Views, Shares, Saves} }
+
 // IsSet reports whether the counter is derived from edges.
 func (c Counter) IsSet() bool { return c == Likes || c == Saves }
 
@@ -65,7 +68,7 @@ func (c Counter) String() string {
 
 // ParseCounter returns the counter of that name, or ErrInvalid.
 func ParseCounter(name string) (Counter, error) {
-	for _, c := range []Counter{Likes, Views, Shares, Saves} {
+	for _, c := range Counters() {
 		if c.String() == name {
 			return c, nil
 		}

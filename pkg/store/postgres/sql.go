@@ -18,7 +18,7 @@ type statement struct{ name, sql string }
 
 // statements are prepared on every connection.
 func statements() []statement {
-	return []statement{
+	return append(catalogStatements(), []statement{
 		{issueStatement, issueSQL},
 		{replayStatement, replaySQL},
 		{countsStatement, countsSQL},
@@ -29,7 +29,7 @@ func statements() []statement {
 		{addStatement, addSQL},
 		{forgetStatement, forgetSQL},
 		{nowStatement, "select clock_timestamp()"},
-	}
+	}...)
 }
 
 // Both kinds of batches take parallel arrays: counters, item types, items,

@@ -33,6 +33,7 @@ var (
 	_ store.Auditor   = (*Store)(nil)
 	_ store.Walker    = (*Store)(nil)
 	_ store.ItemTypes = (*Store)(nil)
+	_ store.Catalog   = (*Store)(nil)
 )
 
 // Open connects to the database, which must have the schema of this program

@@ -61,6 +61,15 @@ func (p *params) int8(v int64) {
 	p.end()
 }
 
+func (p *params) bool(v bool) {
+	b := byte(0)
+	if v {
+		b = 1
+	}
+	p.buf = append(p.buf, b)
+	p.end()
+}
+
 // header begins a one-dimensional array without nulls, indexed from 1.
 func (p *params) header(oid uint32, n int) {
 	for _, v := range [...]uint32{1, 0, oid, uint32(n), 1} { //nolint:gosec // n is a batch's size

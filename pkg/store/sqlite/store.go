@@ -53,6 +53,7 @@ var (
 	_ store.Auditor   = (*Store)(nil)
 	_ store.Walker    = (*Store)(nil)
 	_ store.ItemTypes = (*Store)(nil)
+	_ store.Catalog   = (*Store)(nil)
 )
 
 // Open opens the database file, creates it with mode 0600 if it is missing, and

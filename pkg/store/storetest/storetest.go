@@ -28,6 +28,7 @@ type Store interface {
 	store.Auditor
 	store.Walker
 	store.ItemTypes
+	store.Catalog
 	// Exec runs one statement in a transaction of its own.
 	Exec(ctx context.Context, sql string) error
 	// Int returns the one integer that a query yields.
@@ -77,6 +78,7 @@ func Run(t *testing.T, open func(testing.TB) Store) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
 	}
+	RunCatalog(t, func(tb testing.TB) Catalog { return CatalogOf(open(tb)) })
 }
 
 // post is the item type that most tests use.
