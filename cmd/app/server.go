@@ -21,6 +21,7 @@ import (
 	"likectl/pkg/likes"
 	"likectl/pkg/telemetry"
 	"likectl/pkg/version"
+	"likectl/pkg/visibility"
 	"likectl/tiers/tier1"
 )
 
@@ -51,6 +52,13 @@ func Open(ctx context.Context, cfg config.Config, log *slog.Logger, adopt bool) 
 	if err != nil {
 		return nil, err
 	}
+	outside, err := openAuthorizer(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if outside != nil {
+		s.opened.Push("authorizer", outside.Close)
+	}
 	metrics := telemetry.New()
 	s.tier, err = OpenTier(ctx, cfg, log, tier1.Hooks{Flushed: metrics.Flushed, Forgot: metrics.Forgot})
 	if err != nil {
@@ -72,7 +80,11 @@ func Open(ctx context.Context, cfg config.Config, log *slog.Logger, adopt bool) 
 	if s.admin, err = s.listen(ctx, "admin listener", cfg.AdminListen, adminConnections, s.adminHandler(health, metrics)); err != nil {
 		return nil, err
 	}
-	api, err := s.apiHandler(health, metrics)
+	guard, err := guard(cfg, s.tier.Catalog, outside)
+	if err != nil {
+		return nil, err
+	}
+	api, err := s.apiHandler(health, metrics, guard)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +94,7 @@ func Open(ctx context.Context, cfg config.Config, log *slog.Logger, adopt bool) 
 	return s, nil
 }
 
-func (s *Server) apiHandler(health *httpapi.Health, metrics *telemetry.Metrics) (http.Handler, error) {
+func (s *Server) apiHandler(health *httpapi.Health, metrics *telemetry.Metrics, guard *visibility.Guard) (http.Handler, error) {
 	types, err := s.cfg.ItemTypes()
 	if err != nil {
 		return nil, err
@@ -96,7 +108,7 @@ func (s *Server) apiHandler(health *httpapi.Health, metrics *telemetry.Metrics) 
 		return nil, err
 	}
 	return httpapi.New(httpapi.Config{
-		Service: s.tier.Service, Auth: s.tokens, Versions: versions, Types: types, Health: health,
+		Service: s.tier.Service, Guard: guard, Catalog: s.tier.Catalog, Auth: s.tokens, Versions: versions, Types: types, Health: health,
 		Limits:   httpapi.Limits{MaxBody: s.cfg.HTTP.MaxBody, RequestTimeout: s.cfg.HTTP.RequestTimeout},
 		Rates:    rates,
 		Observer: metrics, Logger: s.log,

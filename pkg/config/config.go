@@ -27,6 +27,8 @@ type Config struct {
 	Auth     Auth     `mapstructure:"auth" doc:"who may call"`
 	Log      Log      `mapstructure:"log" doc:"logging to standard error"`
 
+	Visibility Visibility `mapstructure:"visibility" doc:"who may see, and so like, an item"`
+
 	file string // that it was loaded from, if any
 }
 
@@ -35,7 +37,8 @@ func (c Config) File() string { return c.file }
 
 // Items says what can be liked.
 type Items struct {
-	Types map[string]int `mapstructure:"types" doc:"item type names and their stored numbers, 1 to 32767; never renumber"`
+	Types      map[string]int `mapstructure:"types" doc:"item type names and their stored numbers, 1 to 32767; never renumber"`
+	Registered bool           `mapstructure:"registered" doc:"only items that PUT /v1/items has named exist; others answer 404"`
 }
 
 // Postgres is the database of tier 1.
@@ -184,6 +187,8 @@ func Default() Config {
 			Keys: []AuthKey{}, FileRefresh: 5 * time.Second, JWKSRefresh: 5 * time.Minute,
 		},
 		Log: Log{Level: "info", Format: "text"},
+
+		Visibility: defaultVisibility(),
 	}
 }
 
