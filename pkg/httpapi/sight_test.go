@@ -132,6 +132,11 @@ func TestSight_HiddenCountsAreSaidToBeHidden(t *testing.T) {
 	}
 	require.Equal(t, 200, f.tell("PUT", "/v1/items", `{"item_id":"1","item_type":"post","owner_id":"7","counts":"hidden"}`).status)
 	stranger, owner := f.token(9, auth.User), f.token(7, auth.User)
+	f.service.calls = 0
+	for _, path := range []string{"/v1/count?item_id=1&item_type=post", "/v1/counts?item_ids=1&item_type=post", "/v1/likers?item_id=1&item_type=post"} {
+		require.Equal(t, 200, f.do(f.request("GET", path, "", stranger)).status)
+	}
+	require.Zero(t, f.service.calls, "a number that is hidden was read")
 	for _, step := range []struct{ method, path, body, token, want string }{
 		{"POST", "/v1/like", goodLike, stranger, `{"status":"liked","hidden":true,"user_liked":true,"changed":true}`},
 		{"POST", "/v1/save", goodLike, stranger, `{"status":"saved","hidden":true,"user_saved":true,"changed":true}`},
@@ -151,6 +156,18 @@ func TestSight_HiddenCountsAreSaidToBeHidden(t *testing.T) {
 		require.Equal(t, 200, a.status, a.raw)
 		require.True(t, strings.HasPrefix(a.raw, step.want), "%s %s: %s", step.method, step.path, a.raw)
 		require.Equal(t, "private, no-store", a.header.Get("Cache-Control"))
+	}
+}
+
+// Who is told of a change has it at once, although it was just asked.
+func TestSight_AFollowIsSeenAtOnce(t *testing.T) {
+	f := newFixture(t)
+	require.Equal(t, 200, f.tell("PUT", "/v1/items", `{"item_id":"1","item_type":"post","owner_id":"7","visibility":"followers"}`).status)
+	for range 2 {
+		for method, status := range map[string]int{"PUT": 200, "DELETE": 404} {
+			require.Equal(t, 200, f.tell(method, "/v1/follows", `{"follower_id":"9","followee_id":"7"}`).status)
+			require.Equal(t, status, f.do(f.request("POST", "/v1/like", goodLike, f.token(9, auth.User))).status)
+		}
 	}
 }
 

@@ -179,7 +179,11 @@ func TestAuthorizer_GivingUpIsNoFault(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- a.Decide(ctx, 9, []likes.Item{openItem}, out) }()
-		<-entered
+		select {
+		case <-entered:
+		case err := <-done:
+			require.NoError(t, err, "refused without a call")
+		}
 		cancel()
 		require.ErrorIs(t, <-done, context.Canceled)
 	}

@@ -203,10 +203,11 @@ func TestGuard_AReadOvertakenByAChangeIsNotRemembered(t *testing.T) {
 		}()
 		synctest.Wait()
 		require.Equal(t, 2, s.restricts, "who asks after the change does not share the look of before")
-		close(s.gate)
+		s.gate <- struct{}{} // the first who came is the first to go on
 		require.True(t, <-slow)
+		require.False(t, g.Open(), "what was read before the change is remembered after it")
+		close(s.gate)
 		require.False(t, <-after)
-		require.False(t, g.Open())
 
 		// The same of an item's facts.
 		s.gate = make(chan struct{})

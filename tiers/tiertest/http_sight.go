@@ -160,7 +160,7 @@ func web90(w *webCase) {
 		w.tell(http.MethodDelete, "/v1/blocks", userBlock)
 	}
 	w.mutate(w.as(fromItem, 0), http.MethodPost, item)
-	w.mutate(w.as(fromOwner, 0), http.MethodPost, item)
+	w.mutate(w.as(fromOwner, 0), http.MethodPost, sibling)
 }
 
 // web91 likes a private item as somebody who is not to see it: the answers are, byte
