@@ -275,3 +275,13 @@ func TestNamesOfValues(t *testing.T) {
 	require.Equal(t, "cache", likes.FromCache.String())
 	require.Equal(t, "committed", likes.AckCommitted.String())
 }
+
+func TestCountersAreAllThatThereAre(t *testing.T) {
+	var all []likes.Counter
+	for c := likes.Counter(-10); c < 1000; c++ {
+		if c.IsSet() || c.IsTally() {
+			all = append(all, c)
+		}
+	}
+	require.Equal(t, all, likes.Counters())
+}

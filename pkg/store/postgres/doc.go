@@ -36,6 +36,16 @@
 // instant at which the sender gives up, by the server's clock, and applies
 // nothing if it begins later. What has begun ends by the statement timeout.
 //
+// Writes of the catalog (items, blocks, follows) name the instant too: what became
+// private since must not become public again. They touch one row each, so no two of
+// them can deadlock.
+//
+// # Why an item that may not be seen costs what none costs
+//
+// The facts about an item are five searches in indexes, whatever they find: the
+// owner of an item without a row is looked up as user 0, and counts are added where
+// "exists" and "or" would leave searches out.
+//
 // # What the session fixes
 //
 // Each connection sets the isolation level, synchronous_commit and the statement

@@ -10,6 +10,8 @@ func Statements(n int) []string {
 		selectRegisters, selectCounts, selectLikers, selectLikedSameType, selectLikedNextTypes,
 		selectCounterPage, selectEdgePage, selectDrift, upsertEdges, upsertCounters, selectWalk,
 		deleteEvents,
+		selectItem, upsertItem, insertBlock, deleteBlock, insertItemBlock, deleteItemBlock, insertFollow, deleteFollow,
+		selectFacts, selectBlocked, selectGiven, selectReceived,
 	} {
 		all = append(all, s.sql(n))
 	}

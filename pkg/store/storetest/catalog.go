@@ -308,3 +308,22 @@ func testCatalogInvalid(t *testing.T, c Catalog) {
 	require.NoError(t, c.Blocked(ctx, 2, []likes.UserID{1}, out))
 	require.False(t, out[0])
 }
+
+// testPutEndedContext is testEndedContext for the catalog.
+func testPutEndedContext(t *testing.T, s Store) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, _, item1 := s.PutItem(ctx, store.ItemChange{Item: item(1)})
+	_, block := s.PutBlock(ctx, store.Block{Blocker: 1, Blocked: 2}, true)
+	_, follow := s.PutFollow(ctx, store.Follow{Follower: 1, Followee: 2}, true)
+	facts := s.Facts(ctx, 1, []likes.Item{item(1)}, make([]visibility.Facts, 1))
+	_, restricts := s.Restricts(ctx)
+	blocked := s.Blocked(ctx, 1, []likes.UserID{2}, make([]bool, 1))
+	_, totals := s.Totals(ctx, 1)
+	for _, err := range []error{item1, block, follow, facts, restricts, blocked, totals} {
+		require.ErrorIs(t, err, likes.ErrUnavailable)
+	}
+	rows, err := s.Int(t.Context(), "select (select count(*) from items) + (select count(*) from blocks) + (select count(*) from follows)")
+	require.NoError(t, err)
+	require.Zero(t, rows)
+}

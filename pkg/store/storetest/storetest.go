@@ -74,6 +74,7 @@ func Run(t *testing.T, open func(testing.TB) Store) {
 		{"EndedContextCountsNothingSilently", testAddEndedContext},
 		{"ItemTypesNeverChange", testItemTypes},
 		{"ItemTypesOfConcurrentStarts", testItemTypesConcurrent},
+		{"EndedContextPutsNothingSilently", testPutEndedContext},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
