@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -174,6 +175,8 @@ func TestAuthorizer_GivingUpIsNoFault(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, `{"decisions":[{"visible":true,"counts":"shown"}]}`)
 	})
+	goOn := sync.OnceFunc(func() { close(hang) })
+	t.Cleanup(goOn) // before the server closes
 	out := make([]visibility.Decision, 1)
 	for range 20 {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -187,7 +190,7 @@ func TestAuthorizer_GivingUpIsNoFault(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, <-done, context.Canceled)
 	}
-	close(hang)
+	goOn()
 	go func() { <-entered }()
 	require.NoError(t, a.Decide(t.Context(), 9, []likes.Item{openItem}, out))
 }
