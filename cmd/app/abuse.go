@@ -10,6 +10,7 @@ import (
 	"likectl/pkg/config"
 	"likectl/pkg/likes"
 	"likectl/pkg/telemetry"
+	"likectl/pkg/visibility"
 )
 
 // openGuard returns the guard against fake likes, nil if nothing of it is configured.
@@ -31,4 +32,22 @@ func openGuard(ctx context.Context, cfg config.Config, metrics *telemetry.Metric
 		err = cli.WithCode(cli.Usage, err)
 	}
 	return g, err
+}
+
+// ownersFrom returns who owns items. It is asked only about items that the caller has
+// been found to see, so a limit on an owner's items tells nothing of others.
+func ownersFrom(source visibility.Source) abuse.OwnerFunc {
+	return func(ctx context.Context, items []likes.Item) ([]likes.UserID, error) {
+		facts, owners := make([]visibility.Facts, len(items)), make([]likes.UserID, len(items))
+		for from := 0; from < len(items); from += likes.MaxRead {
+			part := items[from:min(from+likes.MaxRead, len(items))]
+			if err := source.Facts(ctx, visibility.Anonymous, part, facts[from:]); err != nil {
+				return nil, err
+			}
+		}
+		for i, f := range facts {
+			owners[i] = f.Owner
+		}
+		return owners, nil
+	}
 }

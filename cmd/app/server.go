@@ -25,6 +25,7 @@ import (
 	"likectl/pkg/likes"
 	"likectl/pkg/telemetry"
 	"likectl/pkg/version"
+	"likectl/pkg/visibility"
 	"likectl/tiers/tier1"
 )
 
@@ -57,6 +58,13 @@ func Open(ctx context.Context, cfg config.Config, log *slog.Logger, adopt bool) 
 	sources, err := keySources(cfg)
 	if err != nil {
 		return nil, err
+	}
+	outside, err := openAuthorizer(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if outside != nil {
+		s.opened.Push("authorizer", outside.Close)
 	}
 	metrics := telemetry.New()
 	if s.guard, err = openGuard(ctx, cfg, metrics, log); err != nil {
@@ -97,7 +105,11 @@ func Open(ctx context.Context, cfg config.Config, log *slog.Logger, adopt bool) 
 	if s.admin, err = s.listen(ctx, "admin listener", cfg.AdminListen, adminConnections, s.adminHandler(health, metrics)); err != nil {
 		return nil, err
 	}
-	api, err := s.apiHandler(health, metrics)
+	guard, err := guard(cfg, s.tier.Catalog, outside)
+	if err != nil {
+		return nil, err
+	}
+	api, err := s.apiHandler(health, metrics, guard)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +119,7 @@ func Open(ctx context.Context, cfg config.Config, log *slog.Logger, adopt bool) 
 	return s, nil
 }
 
-func (s *Server) apiHandler(health *httpapi.Health, metrics *telemetry.Metrics) (http.Handler, error) {
+func (s *Server) apiHandler(health *httpapi.Health, metrics *telemetry.Metrics, guard *visibility.Guard) (http.Handler, error) {
 	types, err := s.cfg.ItemTypes()
 	if err != nil {
 		return nil, err
@@ -121,10 +133,10 @@ func (s *Server) apiHandler(health *httpapi.Health, metrics *telemetry.Metrics) 
 		return nil, err
 	}
 	return httpapi.New(httpapi.Config{
-		Service: s.tier.Service, Auth: s.tokens, Versions: versions, Types: types, Health: health,
+		Service: s.tier.Service, Guard: guard, Catalog: s.tier.Catalog, Auth: s.tokens, Versions: versions, Types: types, Health: health,
 		Limits: httpapi.Limits{MaxBody: s.cfg.HTTP.MaxBody, RequestTimeout: s.cfg.HTTP.RequestTimeout, MinVersionWait: s.cfg.HTTP.MinVersionWait},
 		Rates:  rates,
-		Abuse:  s.guard, DeviceHeader: s.cfg.Abuse.DeviceHeader,
+		Abuse:  s.guard, DeviceHeader: s.cfg.Abuse.DeviceHeader, OwnerOf: ownersFrom(s.tier.Catalog),
 		CORS:     httpapi.CORS{Origins: s.cfg.HTTP.CORS.Origins, MaxAge: s.cfg.HTTP.CORS.MaxAge},
 		Gzip:     s.cfg.HTTP.Gzip,
 		Observer: metrics, Tracer: s.tracer, UserHash: s.tier.UserHash, Logger: s.log,

@@ -32,6 +32,7 @@ type Tier struct {
 	Service likes.Service
 	Auditor store.Auditor
 	Walker  store.Walker
+	Catalog store.Catalog
 	// Probes ask every backend for a sign of life.
 	Probes []httpapi.Probe
 	// Secret signs tokens. On a shared store it is set by [Tier.LoadSecret].
@@ -157,7 +158,7 @@ func (t *Tier) openEmbedded(ctx context.Context, cfg config.Config) (edges, erro
 		return nil, err
 	}
 	t.opened.Push("sqlite", func(context.Context) error { return db.Close() })
-	t.Auditor, t.Walker, t.Secret = db, db, dir.Secret()
+	t.Auditor, t.Walker, t.Catalog, t.Secret = db, db, db, dir.Secret()
 	t.Backend = "embedded SQLite in " + dir.Path()
 	t.Probes = []httpapi.Probe{{Name: "sqlite", Check: pinged(db)}}
 	return db, nil
@@ -174,7 +175,7 @@ func (t *Tier) openPostgres(ctx context.Context, cfg config.Config) (edges, erro
 		return nil, err
 	}
 	t.opened.Push("postgres", func(ctx context.Context) error { return within(ctx, db.Close) })
-	t.Auditor, t.Walker, t.shared = db, db, db
+	t.Auditor, t.Walker, t.Catalog, t.shared = db, db, db, db
 	t.Backend = db.String()
 	t.Probes = []httpapi.Probe{{Name: "postgres", Check: pinged(db)}}
 	return db, nil

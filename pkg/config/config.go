@@ -29,7 +29,8 @@ type Config struct {
 	Auth     Auth     `mapstructure:"auth" doc:"who may call"`
 	Log      Log      `mapstructure:"log" doc:"logging to standard error"`
 
-	Telemetry Telemetry `mapstructure:"telemetry" doc:"traces of requests"`
+	Telemetry  Telemetry  `mapstructure:"telemetry" doc:"traces of requests"`
+	Visibility Visibility `mapstructure:"visibility" doc:"who may see, and so like, an item"`
 
 	file string // that it was loaded from, if any
 }
@@ -39,7 +40,8 @@ func (c Config) File() string { return c.file }
 
 // Items says what can be liked.
 type Items struct {
-	Types map[string]int `mapstructure:"types" doc:"item type names and their stored numbers, 1 to 32767; never renumber"`
+	Types      map[string]int `mapstructure:"types" doc:"item type names and their stored numbers, 1 to 32767; never renumber"`
+	Registered bool           `mapstructure:"registered" doc:"only items that PUT /v1/items has named exist; others answer 404"`
 }
 
 // Postgres is the database of tier 1.
@@ -215,6 +217,8 @@ func Default() Config {
 		Log: Log{Level: "info", Format: "text"},
 		// A trace is some 1 KB: at 1,000 requests a second this is 50 KB a second.
 		Telemetry: Telemetry{SampleRatio: 0.05},
+
+		Visibility: defaultVisibility(),
 	}
 }
 

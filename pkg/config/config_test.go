@@ -36,7 +36,7 @@ func TestEveryFieldHasDocDefaultAndAnEntryInTheExample(t *testing.T) {
 	walk(reflect.ValueOf(Default()), "", func(key string, f reflect.Value) {
 		key = strings.NewReplacer("[", ".", "]", "").Replace(key) // limits.like[0].limit
 		require.True(t, v.IsSet(key), "%s is not in %s", key, example)
-		off := slices.Contains([]string{"postgres.dsn", "abuse.reputation.file", "abuse.scorer.url", "abuse.scorer.token_file", "telemetry.otlp_endpoint"}, key)
+		off := slices.Contains([]string{"postgres.dsn", "abuse.reputation.file", "abuse.scorer.url", "abuse.scorer.token_file", "telemetry.otlp_endpoint", "visibility.authorizer.url", "visibility.authorizer.token_file"}, key)
 		if !off && f.Kind() != reflect.Bool {
 			require.False(t, f.IsZero(), "%s has no default", key)
 		}

@@ -16,7 +16,9 @@ import (
 	"likectl/pkg/abuse"
 	"likectl/pkg/auth"
 	"likectl/pkg/likes"
+	"likectl/pkg/store"
 	"likectl/pkg/version"
+	"likectl/pkg/visibility"
 )
 
 // Verifier says who a bearer token belongs to. Its errors are those of pkg/auth.
@@ -49,10 +51,15 @@ func DefaultLimits() Limits {
 	return Limits{MaxBody: 1 << 20, RequestTimeout: 5 * time.Second, MinVersionWait: 200 * time.Millisecond}
 }
 
-// Config is what the API is made of. Only Observer, Abuse, OwnerOf, Tracer and UserHash
-// may be nil.
+// Config is what the API is made of. Only Guard, Catalog, Observer, Abuse, OwnerOf, Tracer
+// and UserHash may be nil.
 type Config struct {
-	Service  likes.Service
+	Service likes.Service
+	// Guard decides who may see what; nil: everybody everything.
+	Guard *visibility.Guard
+	// Catalog is what the guard's decisions are made from; without it there are no
+	// routes that change them, and no user's block hides a liker.
+	Catalog  store.Catalog
 	Auth     Verifier
 	Versions *version.Codec
 	Types    likes.ItemTypes
@@ -134,25 +141,42 @@ func New(cfg Config) (*API, error) {
 	cfg.DeviceHeader = http.CanonicalHeaderKey(cfg.DeviceHeader)
 	a := &API{cfg: cfg, contract: contract, mux: http.NewServeMux(), ids: newRequestIDs(), document: doc}
 	a.calls.New = func() any { return &call{api: a} }
-	a.register([]route{
+	routes := []route{
 		{"POST", "/v1/like", caller, true, a.mutate(likes.Likes, likes.Set)},
 		{"DELETE", "/v1/like", caller, true, a.mutate(likes.Likes, likes.Clear)},
 		{"POST", "/v1/save", caller, true, a.mutate(likes.Saves, likes.Set)},
 		{"DELETE", "/v1/save", caller, true, a.mutate(likes.Saves, likes.Clear)},
 		{"POST", "/v1/view", anyone, true, a.tally(likes.Views)},
 		{"POST", "/v1/share", caller, true, a.tally(likes.Shares)},
-		{"GET", "/v1/count", public, false, a.count},
-		{"GET", "/v1/counts", public, false, a.counts},
-		{"POST", "/v1/counts", public, true, a.counts},
+		{"GET", "/v1/count", anyone, false, a.count},
+		{"GET", "/v1/counts", anyone, false, a.counts},
+		{"POST", "/v1/counts", anyone, true, a.counts},
 		{"GET", "/v1/has_liked", caller, false, a.hasLiked},
 		{"POST", "/v1/has_liked", caller, true, a.hasLiked},
 		{"GET", "/v1/likers", caller, false, a.likers},
 		{"GET", "/v1/me/likes", caller, false, a.likedBy},
 		{"POST", "/v1/likes:batch", service, true, a.batch},
 		{"GET", "/openapi.json", public, false, a.openAPI},
-	})
+	}
+	if cfg.Catalog != nil {
+		routes = append(routes, a.catalogRoutes()...)
+	}
+	a.register(routes)
 	a.entry = corsHandler(cfg.CORS, a.methods, http.HandlerFunc(a.known))
 	return a, nil
+}
+
+// catalogRoutes are those that need a catalog.
+func (a *API) catalogRoutes() []route {
+	return []route{
+		{"PUT", "/v1/items", service, true, a.putItem},
+		{"DELETE", "/v1/items", service, true, a.deleteItem},
+		{"PUT", "/v1/blocks", service, true, a.block(true)},
+		{"DELETE", "/v1/blocks", service, true, a.block(false)},
+		{"PUT", "/v1/follows", service, true, a.follow(true)},
+		{"DELETE", "/v1/follows", service, true, a.follow(false)},
+		{"GET", "/v1/users/{id}/totals", service, false, a.userTotals},
+	}
 }
 
 // register adds the routes, a 405 for the other methods of their paths, the

@@ -282,7 +282,7 @@ func TestCount_IsPublicAndFitForSharedCaches(t *testing.T) {
 	f := newFixture(t)
 	f.like("POST", 1, "123")
 	for _, target := range []string{"/v1/count?item_id=123&item_type=post", "/v1/count?type=post&item_id=123", "/v1/count?item_id=%31%32%33&item_type=po%73t"} {
-		a := f.do(f.request("GET", target, "", "", "Authorization", "Bearer of-nothing"))
+		a := f.do(f.request("GET", target, "", ""))
 		require.Equal(t, 200, a.status)
 		require.Equal(t, "123", a.body["item_id"])
 		require.Equal(t, "post", a.body["item_type"])
@@ -292,7 +292,13 @@ func TestCount_IsPublicAndFitForSharedCaches(t *testing.T) {
 		require.NoError(t, err)
 		require.WithinDuration(t, time.Now(), at, time.Minute)
 		require.Equal(t, "public, s-maxage=1, stale-while-revalidate=1, stale-if-error=60", a.header.Get("Cache-Control"))
-		require.Equal(t, "Like-Min-Version", a.header.Get("Vary"))
+		require.Equal(t, "Authorization, Like-Min-Version", a.header.Get("Vary"))
+
+		a = f.do(f.request("GET", target, "", f.token(2, auth.User)))
+		require.Equal(t, map[string]any{"likes": json.Number("1")}, a.body["counts"])
+		require.Equal(t, "private, no-store", a.header.Get("Cache-Control"), "what one user is told is not for all")
+		require.Empty(t, a.header.Get("Vary"))
+		require.Equal(t, 401, f.do(f.request("GET", target, "", "", "Authorization", "Bearer of-nothing")).status)
 	}
 	a := f.do(f.request("GET", "/v1/count?item_id=123&item_type=post&counter_types=likes,saves,likes", "", ""))
 	require.Equal(t, 1, strings.Count(a.raw, `"likes"`))
@@ -318,7 +324,7 @@ func TestCounts_AnswerByKeyInBothForms(t *testing.T) {
 		require.NotContains(t, a.body, "errors")
 		require.GreaterOrEqual(t, number(t, a.body["took_ms"]), int64(0))
 		require.Equal(t, 1, strings.Count(a.raw, `"post:2"`))
-		require.Equal(t, "no-store", a.header.Get("Cache-Control"))
+		require.Equal(t, "private, no-store", a.header.Get("Cache-Control"))
 	}
 	both := f.do(f.request("POST", "/v1/counts", `{"items":[{"item_id":"2","item_type":"post"}],"counter_types":["saves","likes"]}`, ""))
 	require.Equal(t, map[string]any{"post:2": map[string]any{"likes": json.Number("3"), "saves": json.Number("0")}}, both.body["counts"])

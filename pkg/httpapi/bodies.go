@@ -120,6 +120,7 @@ func (d *decoder) like() (entry, error) {
 // countsBody is the body of POST /v1/counts.
 type countsBody struct {
 	items    []likes.Item
+	user     likes.UserID
 	counters []likes.Counter
 }
 
@@ -129,7 +130,7 @@ func (d *decoder) counts() (body countsBody, err error) {
 	}
 	var seen fields
 	for {
-		f, err := d.next(&seen, fItems|fCounterTypes)
+		f, err := d.next(&seen, fItems|fCounterTypes|fUserID)
 		if err != nil {
 			return body, err
 		}
@@ -146,6 +147,8 @@ func (d *decoder) counts() (body countsBody, err error) {
 				body.counters = append(body.counters, c)
 				return err
 			})
+		case fUserID:
+			err = d.user(&body.user)
 		case 0:
 			if err := d.require(seen, fItems); err != nil {
 				return body, err

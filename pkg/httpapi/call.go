@@ -62,8 +62,9 @@ var (
 	// Shared caches may answer for a second, for one more while they fetch, and
 	// for a minute while the service is away.
 	shared = []string{"public, s-maxage=1, stale-while-revalidate=1, stale-if-error=60"}
-	// A cache must not answer a client that asks for a version it has not seen.
-	varyMinVersion = []string{"Like-Min-Version"}
+	// A cache must not answer a client that asks for a version it has not seen, nor
+	// one who may see more or less than anybody.
+	varyCount = []string{"Authorization, Like-Min-Version"}
 )
 
 func (c *call) begin(w http.ResponseWriter, r *http.Request, route string) {

@@ -114,7 +114,7 @@ func TestCORS_AnswersAreReadableByAllowedPagesOnly(t *testing.T) {
 		}
 	}
 	count := f.do(f.request("GET", "/v1/count?item_id=1&item_type=post", "", "", "Origin", page))
-	require.Equal(t, []string{"Origin, Like-Min-Version"}, count.header["Vary"])
+	require.Equal(t, []string{"Origin, Authorization, Like-Min-Version"}, count.header["Vary"])
 	head := httptest.NewRecorder()
 	f.api.ServeHTTP(head, f.request("HEAD", "/v1/count?item_id=1&item_type=post", "", "", "Origin", page))
 	require.Equal(t, page, head.Header().Get("Access-Control-Allow-Origin"))

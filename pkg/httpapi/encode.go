@@ -74,18 +74,27 @@ func (w words) status(op likes.Op, o likes.Outcome) string {
 	}
 }
 
-// appendResult appends the answer to a mutation that has no error.
-func (a *API) appendResult(b []byte, m likes.Mutation, r likes.Result) []byte {
+// appendResult appends the answer to a mutation that has no error, to somebody who
+// may or may not know the count.
+func (a *API) appendResult(b []byte, m likes.Mutation, r likes.Result, shown bool) []byte {
 	w := wordsOf(m.Edge.Counter)
 	b = append(append(append(b, `{"status":"`...), w.status(m.Op, r.Outcome)...), '"')
-	if r.Outcome != likes.Accepted && r.Count.Err == nil {
-		b = strconv.AppendInt(append(b, `,"count":`...), r.Count.N, 10)
-		b = likes.AppendShort(append(b, `,"count_formatted":"`...), r.Count.N)
-		b = append(b, '"')
-	}
+	b = appendCountOf(b, r, shown)
 	b = appendBool(append(b, ','), w.now, m.Op == likes.Set)
 	if a.contract.ExactChanged && r.Outcome != likes.Accepted {
 		b = appendBool(append(b, ','), "changed", r.Outcome == likes.Changed)
 	}
 	return append(b, '}')
+}
+
+// appendCountOf appends the count of a result that has one, or that it is hidden.
+func appendCountOf(b []byte, r likes.Result, shown bool) []byte {
+	switch {
+	case r.Outcome == likes.Accepted || r.Count.Err != nil:
+		return b
+	case !shown:
+		return append(b, `,"hidden":true`...)
+	}
+	b = strconv.AppendInt(append(b, `,"count":`...), r.Count.N, 10)
+	return append(likes.AppendShort(append(b, `,"count_formatted":"`...), r.Count.N), '"')
 }

@@ -3,7 +3,7 @@ package httpapi
 import "strings"
 
 // fields is a set of the members that request bodies have.
-type fields uint16
+type fields uint32
 
 // The members, in the order in which a missing one is named.
 const (
@@ -17,6 +17,14 @@ const (
 	fCounterTypes
 	fOps
 	fEventID
+	fOwnerID
+	fVisibility
+	fState
+	fCounts
+	fBlockerID
+	fBlockedID
+	fFollowerID
+	fFolloweeID
 )
 
 // fieldOf returns the member of that name, or 0. It does not allocate.
@@ -42,6 +50,22 @@ func fieldOf(name []byte) fields {
 		return fOps
 	case "event_id":
 		return fEventID
+	case "owner_id":
+		return fOwnerID
+	case "visibility":
+		return fVisibility
+	case "state":
+		return fState
+	case "counts":
+		return fCounts
+	case "blocker_id":
+		return fBlockerID
+	case "blocked_id":
+		return fBlockedID
+	case "follower_id":
+		return fFollowerID
+	case "followee_id":
+		return fFolloweeID
 	default:
 		return 0
 	}
@@ -70,9 +94,25 @@ func (f fields) String() string {
 		return "ops"
 	case fEventID:
 		return "event_id"
+	case fOwnerID:
+		return "owner_id"
+	case fVisibility:
+		return "visibility"
+	case fState:
+		return "state"
+	case fCounts:
+		return "counts"
+	case fBlockerID:
+		return "blocker_id"
+	case fBlockedID:
+		return "blocked_id"
+	case fFollowerID:
+		return "follower_id"
+	case fFolloweeID:
+		return "followee_id"
 	}
 	var names []string
-	for one := fields(1); one <= fEventID; one <<= 1 {
+	for one := fields(1); one <= fFolloweeID; one <<= 1 {
 		if f&one != 0 {
 			names = append(names, one.String())
 		}

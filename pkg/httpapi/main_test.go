@@ -20,6 +20,7 @@ import (
 	"likectl/pkg/likes"
 	"likectl/pkg/memory"
 	"likectl/pkg/version"
+	"likectl/pkg/visibility"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -31,6 +32,7 @@ type fixture struct {
 	auth     *auth.Authority
 	versions *version.Codec
 	service  *asked
+	catalog  *memory.Service
 	log      *lockedBuffer
 	// undocumented is set where a service answers what none would there.
 	undocumented bool
@@ -131,15 +133,18 @@ var secret = bytes.Repeat([]byte{9}, auth.SecretSize)
 
 func newFixture(tb testing.TB, change ...func(*Config)) *fixture {
 	tb.Helper()
-	f := &fixture{tb: tb, service: &asked{Service: memory.New()}, log: &lockedBuffer{}}
+	oracle := memory.New()
+	f := &fixture{tb: tb, service: &asked{Service: oracle}, catalog: oracle, log: &lockedBuffer{}}
 	logger := slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var err error
 	f.auth, err = auth.New(auth.Default(secret))
 	require.NoError(tb, err)
 	f.versions, err = version.New(secret)
 	require.NoError(tb, err)
+	guard, err := visibility.New(visibility.Config{Source: f.catalog, Cache: time.Second, MaxEntries: 10_000})
+	require.NoError(tb, err)
 	cfg := Config{
-		Service: f.service, Auth: f.auth, Versions: f.versions, Types: likes.DefaultItemTypes(),
+		Service: f.service, Guard: guard, Catalog: f.catalog, Auth: f.auth, Versions: f.versions, Types: likes.DefaultItemTypes(),
 		Health: NewHealth(logger), Limits: DefaultLimits(), Logger: logger,
 	}
 	for _, c := range change {

@@ -32,6 +32,10 @@ func (a *API) mutate(counter likes.Counter, op likes.Op) func(context.Context, *
 		if err := c.takeMutation(ctx, m); err != nil {
 			return err
 		}
+		sight, err := c.see(ctx, user, e.item)
+		if err != nil {
+			return err
+		}
 		if err := c.checkAbuse(ctx, m, device); err != nil {
 			return err
 		}
@@ -43,7 +47,7 @@ func (a *API) mutate(counter likes.Counter, op likes.Op) func(context.Context, *
 		if r.Outcome == likes.Accepted {
 			c.status = http.StatusAccepted
 		}
-		c.out = a.appendResult(c.out, m, r)
+		c.out = a.appendResult(c.out, m, r, sight.CountsShown)
 		return nil
 	}
 }
@@ -76,7 +80,10 @@ func (a *API) batch(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	results := a.applyBatch(ctx, c, ms, device)
+	results, look, err := a.apply(ctx, c, ms, device)
+	if err != nil {
+		return err
+	}
 	var failed failures
 	b := c.out
 	b = append(b, `{"results":[`...)
@@ -88,7 +95,7 @@ func (a *API) batch(ctx context.Context, c *call) error {
 			b = appendEntryError(b, r.Err)
 			continue
 		}
-		b = a.appendResult(b, ms[i], r)
+		b = a.appendResult(b, ms[i], r, look.At(i).CountsShown)
 	}
 	b = append(b, "]}"...)
 	c.out = b

@@ -15,7 +15,7 @@ type query struct {
 	given  [maxParams]bool
 }
 
-const maxParams = 6
+const maxParams = 7
 
 // parseQuery reads the query string for a route's parameters.
 func parseQuery(raw string, names ...string) (query, error) {
@@ -184,4 +184,13 @@ func (q *query) counters() ([]likes.Counter, error) {
 		cs = append(cs, c)
 	}
 	return cs, nil
+}
+
+// viewer returns through whose eyes the call sees, with the parameter user_id.
+func (q *query) viewer(c *call) (likes.UserID, error) {
+	named, err := q.id("user_id", false)
+	if err != nil {
+		return 0, err
+	}
+	return c.viewer(likes.UserID(named))
 }

@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"likectl/pkg/likes"
+	"likectl/pkg/visibility"
 )
 
 // count answers GET /v1/count.
 func (a *API) count(ctx context.Context, c *call) error {
-	q, err := parseQuery(c.r.URL.RawQuery, "item_id", "item_type", "type", "counter_types")
+	q, err := parseQuery(c.r.URL.RawQuery, "item_id", "item_type", "type", "counter_types", "user_id")
 	if err != nil {
 		return err
 	}
@@ -24,21 +25,36 @@ func (a *API) count(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
+	viewer, err := q.viewer(c)
+	if err != nil {
+		return err
+	}
 	seen, err := c.seen()
 	if err != nil {
 		return err
 	}
-	counters = orLikes(counters)
-	totals := c.totals(ctx, counters, []likes.Item{item}, seen)
-	if err := totals.err(0); err != nil {
+	sight, err := c.see(ctx, viewer, item)
+	if err != nil {
 		return err
-	}
-	c.cache, c.vary, c.etag = shared, varyMinVersion, totals.etag(0)
-	if c.unchanged() {
-		return nil
 	}
 	b := appendID(append(c.out, `{"item_id":`...), item.ID)
 	b = append(append(b, `,"item_type":"`...), a.cfg.Types.Name(item.Type)...)
+	if !sight.CountsShown {
+		b = append(b, `","hidden":true}`...)
+		c.out = b
+		return nil
+	}
+	totals := c.totals(ctx, orLikes(counters), []likes.Item{item}, nil, seen)
+	if err := totals.err(0); err != nil {
+		return err
+	}
+	c.etag = totals.etag(0)
+	if viewer == visibility.Anonymous { // what anybody is told, anybody may keep
+		c.cache, c.vary = shared, varyCount
+	}
+	if c.unchanged() {
+		return nil
+	}
 	b = totals.append(append(b, `","counts":`...), 0)
 	c.out = append(totals.appendOrigin(b, c), '}')
 	return nil
@@ -55,9 +71,16 @@ func (a *API) counts(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
+	viewer, err := c.viewer(body.user)
+	if err != nil {
+		return err
+	}
 	items := unique(body.items)
-	totals := c.totals(ctx, orLikes(body.counters), items, seen)
-	c.cache = noStore
+	look, err := a.cfg.Guard.Look(ctx, viewer, items)
+	if err != nil {
+		return err
+	}
+	totals := c.totals(ctx, orLikes(body.counters), items, look, seen)
 	b, err := appendKeyed(ctx, c, `{"counts":{`, len(items),
 		func(b []byte, i int) []byte { return a.appendItemKey(b, items[i]) },
 		totals.append, totals.err)
@@ -76,7 +99,7 @@ func (a *API) countsInput(c *call) (countsBody, error) {
 		d := decoder{b: c.in, types: &a.cfg.Types}
 		return d.counts()
 	}
-	q, err := parseQuery(c.r.URL.RawQuery, "item_ids", "item_type", "type", "counter_types")
+	q, err := parseQuery(c.r.URL.RawQuery, "item_ids", "item_type", "type", "counter_types", "user_id")
 	if err != nil {
 		return countsBody{}, err
 	}
@@ -84,30 +107,52 @@ func (a *API) countsInput(c *call) (countsBody, error) {
 	if err != nil {
 		return countsBody{}, err
 	}
+	user, err := q.id("user_id", false)
+	if err != nil {
+		return countsBody{}, err
+	}
 	counters, err := q.counters()
-	return countsBody{items: items, counters: counters}, err
+	return countsBody{items: items, user: likes.UserID(user), counters: counters}, err
 }
 
 // totals are the counts of items in several counters.
 type totals struct {
 	counters []likes.Counter
 	counts   [][]likes.Count // by counter, then by item
+	look     visibility.Decisions
 }
 
-func (c *call) totals(ctx context.Context, counters []likes.Counter, items []likes.Item, seen []likes.Version) totals {
-	t := totals{counters: counters, counts: make([][]likes.Count, len(counters))}
+// totals reads the counts that may be shown; no others reach this process.
+func (c *call) totals(
+	ctx context.Context, counters []likes.Counter, items []likes.Item, look visibility.Decisions, seen []likes.Version,
+) totals {
+	t := totals{counters: counters, counts: make([][]likes.Count, len(counters)), look: look}
+	shown, at := those(look, items, countsShown)
 	w := c.waiter(seen)
 	defer w.stop()
 	for i, counter := range counters {
-		t.counts[i] = reached(ctx, w, items, func(items []likes.Item) []likes.Count {
-			return c.api.cfg.Service.Counts(ctx, counter, items, seen)
-		}, func(n likes.Count) error { return n.Err })
+		var counts []likes.Count
+		if len(shown) > 0 {
+			counts = reached(ctx, w, shown, func(items []likes.Item) []likes.Count {
+				return c.api.cfg.Service.Counts(ctx, counter, items, seen)
+			}, func(n likes.Count) error { return n.Err })
+		}
+		t.counts[i] = spread(len(items), at, counts, likes.Count{Err: likes.ErrNotFound})
 	}
 	return t
 }
 
+// hidden says whether an item is to be seen and its counts are not.
+func (t totals) hidden(item int) bool {
+	d := t.look.At(item)
+	return d.Visible && !d.CountsShown
+}
+
 // err returns the first error of an item: an item with one has no counts at all.
 func (t totals) err(item int) error {
+	if t.hidden(item) {
+		return nil
+	}
 	for _, counts := range t.counts {
 		if err := counts[item].Err; err != nil {
 			return err
@@ -118,6 +163,9 @@ func (t totals) err(item int) error {
 
 // append appends the counts of an item.
 func (t totals) append(b []byte, item int) []byte {
+	if t.hidden(item) {
+		return append(b, `{"hidden":true}`...)
+	}
 	for i, counter := range t.counters {
 		open := byte(',')
 		if i == 0 {
@@ -170,11 +218,20 @@ func (a *API) hasLiked(ctx context.Context, c *call) error {
 		body.counter = likes.Likes
 	}
 	items := unique(body.items)
-	w := c.waiter(seen)
-	defer w.stop()
-	members := reached(ctx, w, items, func(items []likes.Item) []likes.Membership {
-		return a.cfg.Service.Has(ctx, body.counter, user, items, seen)
-	}, func(m likes.Membership) error { return m.Err })
+	look, err := a.cfg.Guard.Look(ctx, user, items)
+	if err != nil {
+		return err
+	}
+	some, at := those(look, items, visible)
+	var members []likes.Membership
+	if len(some) > 0 {
+		w := c.waiter(seen)
+		defer w.stop()
+		members = reached(ctx, w, some, func(items []likes.Item) []likes.Membership {
+			return a.cfg.Service.Has(ctx, body.counter, user, items, seen)
+		}, func(m likes.Membership) error { return m.Err })
+	}
+	members = spread(len(items), at, members, likes.Membership{Err: likes.ErrNotFound})
 	b, err := appendKeyed(ctx, c, `{"liked":{`, len(items),
 		func(b []byte, i int) []byte { return appendID(b, items[i].ID) },
 		func(b []byte, i int) []byte { return strconv.AppendBool(b, members[i].Liked) },
@@ -236,7 +293,7 @@ func (c *call) listing(q *query) (l listing, err error) {
 
 // likers answers GET /v1/likers.
 func (a *API) likers(ctx context.Context, c *call) error {
-	q, err := parseQuery(c.r.URL.RawQuery, "item_id", "item_type", "type", "counter", "cursor", "limit")
+	q, err := parseQuery(c.r.URL.RawQuery, "item_id", "item_type", "type", "counter", "cursor", "limit", "user_id")
 	if err != nil {
 		return err
 	}
@@ -244,12 +301,27 @@ func (a *API) likers(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
+	viewer, err := q.viewer(c)
+	if err != nil {
+		return err
+	}
 	l, err := c.listing(&q)
 	if err != nil {
 		return err
 	}
+	sight, err := c.see(ctx, viewer, item)
+	if err != nil {
+		return err
+	}
+	if !sight.CountsShown { // whoever can count the list knows the number
+		c.out = append(c.out, `{"hidden":true,"likers":[],"next_cursor":""}`...)
+		return nil
+	}
 	page, next, err := a.cfg.Service.Likers(ctx, l.counter, item, l.from, l.limit)
 	if err != nil {
+		return err
+	}
+	if page, err = a.unblocked(ctx, viewer, page); err != nil {
 		return err
 	}
 	c.appendPage(`{"likers":[`, page, next, func(b []byte, m likes.Member) []byte {
@@ -278,6 +350,9 @@ func (a *API) likedBy(ctx context.Context, c *call) error {
 	}
 	page, next, err := a.cfg.Service.LikedBy(ctx, l.counter, user, l.from, l.limit)
 	if err != nil {
+		return err
+	}
+	if page, err = a.seen(ctx, user, page); err != nil {
 		return err
 	}
 	c.appendPage(`{"likes":[`, page, next, func(b []byte, m likes.Member) []byte {

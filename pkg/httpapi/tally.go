@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"time"
 
 	"likectl/pkg/auth"
 	"likectl/pkg/likes"
+	"likectl/pkg/visibility"
 )
 
 // tally returns the handler of POST /v1/view and /v1/share. An event that has
@@ -21,7 +21,7 @@ func (a *API) tally(counter likes.Counter) func(context.Context, *call) error {
 		if err != nil {
 			return err
 		}
-		user, err := c.causer(e.user)
+		viewer, err := c.viewer(e.user)
 		if err != nil {
 			return err
 		}
@@ -29,8 +29,12 @@ func (a *API) tally(counter likes.Counter) func(context.Context, *call) error {
 		if minted {
 			e.event = likes.NewEventID(time.Now())
 		}
-		m := likes.Mutation{Op: likes.Add, Edge: likes.Edge{Counter: counter, Item: e.item, User: user}, Event: e.event}
+		m := likes.Mutation{Op: likes.Add, Edge: likes.Edge{Counter: counter, Item: e.item, User: max(viewer, visibility.Anonymous)}, Event: e.event}
 		if err := c.takeMutation(ctx, m); err != nil {
+			return err
+		}
+		sight, err := c.see(ctx, viewer, e.item)
+		if err != nil {
 			return err
 		}
 		r := a.cfg.Service.Apply(ctx, []likes.Mutation{m})[0]
@@ -42,7 +46,7 @@ func (a *API) tally(counter likes.Counter) func(context.Context, *call) error {
 		case r.Outcome == likes.Accepted:
 			c.status = http.StatusAccepted
 		}
-		c.out = appendAdded(c.out, r)
+		c.out = appendAdded(c.out, r, sight.CountsShown)
 		return nil
 	}
 }
@@ -72,8 +76,9 @@ func repeatable(err error, event likes.EventID) error {
 	return err
 }
 
-// appendAdded appends the answer to an Add that has no error.
-func appendAdded(b []byte, r likes.Result) []byte {
+// appendAdded appends the answer to an Add that has no error, to somebody who may or
+// may not know the count.
+func appendAdded(b []byte, r likes.Result, shown bool) []byte {
 	status := "duplicate"
 	switch r.Outcome {
 	case likes.Changed:
@@ -83,9 +88,5 @@ func appendAdded(b []byte, r likes.Result) []byte {
 	default:
 	}
 	b = append(append(append(b, `{"status":"`...), status...), '"')
-	if r.Outcome != likes.Accepted && r.Count.Err == nil {
-		b = strconv.AppendInt(append(b, `,"count":`...), r.Count.N, 10)
-		b = append(likes.AppendShort(append(b, `,"count_formatted":"`...), r.Count.N), '"')
-	}
-	return append(b, '}')
+	return append(appendCountOf(b, r, shown), '}')
 }

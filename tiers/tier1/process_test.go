@@ -36,6 +36,21 @@ func TestEmbeddedOverHTTP(t *testing.T) {
 	tiertest.HTTP(t, tiertest.HTTPTarget{BaseURLs: []string{server.URL}, UserToken: tokens.user(t), ServiceToken: tokens.mint(t, 1, auth.Service)})
 }
 
+// registered is the environment of a server where only registered items exist.
+const registered = "LIKECTL_ITEMS_REGISTERED=true"
+
+func TestPostgresUnseen(t *testing.T) {
+	urls, tokens := processes(t, containers.SharedPostgres(t).Database(t), 1, registered)
+	tiertest.Unseen(t, tiertest.HTTPTarget{BaseURLs: urls, UserToken: tokens.user(t), ServiceToken: tokens.mint(t, 1, auth.Service)})
+}
+
+func TestEmbeddedUnseen(t *testing.T) {
+	data := t.TempDir()
+	tokens := authority(t, data)
+	server := tiertest.StartServer(t, tiertest.Build(t), []string{registered}, "--data", data)
+	tiertest.Unseen(t, tiertest.HTTPTarget{BaseURLs: []string{server.URL}, UserToken: tokens.user(t), ServiceToken: tokens.mint(t, 1, auth.Service)})
+}
+
 // TestFirstLikesThroughTwoProcesses lets one user like an item through two
 // processes at the same moment, 10,000 times.
 func TestFirstLikesThroughTwoProcesses(t *testing.T) {
@@ -54,12 +69,13 @@ func newClient(t *testing.T) *http.Client {
 	return client
 }
 
-// processes starts likectl on a Postgres database and returns their base URLs.
-func processes(t *testing.T, dsn string, n int) ([]string, minter) {
+// processes starts likectl on a Postgres database, with more of an environment if any,
+// and returns their base URLs.
+func processes(t *testing.T, dsn string, n int, more ...string) ([]string, minter) {
 	t.Helper()
 	data, bin := t.TempDir(), tiertest.Build(t)
 	tokens := authority(t, data)
-	env := []string{"LIKECTL_POSTGRES_DSN=" + dsn}
+	env := append([]string{"LIKECTL_POSTGRES_DSN=" + dsn}, more...)
 	tiertest.Likectl(t, bin, env, "schema", "up", "--data", data)
 	urls := make([]string, n)
 	for i := range urls {

@@ -17,12 +17,7 @@ import (
 // processes. It assumes the documented API and the default item types, nothing
 // else.
 func HTTP(t *testing.T, target HTTPTarget) {
-	w := &web{HTTPTarget: target, http: newHTTPClient(), tokens: tokens{make: target.UserToken}}
-	t.Cleanup(w.http.CloseIdleConnections)
-	if w.Items == 0 {
-		w.Items = 1_000_000
-	}
-	w.item.Store(int64(w.Items))
+	w := newWeb(t, target)
 	for _, k := range httpCases() {
 		t.Run(fmt.Sprintf("case %d over HTTP", k.number), func(t *testing.T) {
 			Case(t, k.number)
@@ -38,6 +33,17 @@ type web struct {
 	tokens tokens
 	item   atomic.Int64
 	user   atomic.Int64
+}
+
+func newWeb(t *testing.T, target HTTPTarget) *web {
+	t.Helper()
+	w := &web{HTTPTarget: target, http: newHTTPClient(), tokens: tokens{make: target.UserToken}}
+	t.Cleanup(w.http.CloseIdleConnections)
+	if w.Items == 0 {
+		w.Items = 1_000_000
+	}
+	w.item.Store(int64(w.Items))
+	return w
 }
 
 // webCase is one case at work.
@@ -58,13 +64,24 @@ func httpCases() []httpCase {
 		{2, web2},
 		{6, web6},
 		{9, web9},
+		{11, web11},
 		{13, web13},
 		{14, web14},
 		{17, web17},
 		{19, web19},
+		{22, web22},
+		{23, web23},
+		{24, web24},
 		{26, web26},
 		{35, web35},
+		{37, web37},
+		{38, web38},
+		{41, web41},
 		{45, web45},
+		{90, web90},
+		{91, web91},
+		{92, web92},
+		{94, web94},
 		{97, web97},
 		{98, web98},
 		{102, web102},

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -40,8 +41,9 @@ func apiOver(t *testing.T, s likes.Service) (http.Handler, *auth.Authority) {
 	return api, authority
 }
 
-// httpFailures runs the cases over HTTP and returns the numbers of those that fail.
-func httpFailures(t *testing.T, h http.Handler, authority *auth.Authority) []int {
+// httpFailures runs the cases over HTTP, all or only some, and returns the numbers of
+// those that fail.
+func httpFailures(t *testing.T, h http.Handler, authority *auth.Authority, only ...int) []int {
 	t.Helper()
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
@@ -59,6 +61,9 @@ func httpFailures(t *testing.T, h http.Handler, authority *auth.Authority) []int
 	w.item.Store(1_000_000)
 	var failed []int
 	for _, k := range httpCases() {
+		if len(only) > 0 && !slices.Contains(only, k.number) {
+			continue
+		}
 		watch := &watched{TB: t}
 		done := make(chan struct{})
 		go func() {
@@ -143,7 +148,7 @@ func TestPlantedHTTPBugsAreCaught(t *testing.T) {
 				}
 				tt.wrap(api, w, r, string(body))
 			})
-			require.Contains(t, httpFailures(t, h, authority), tt.number)
+			require.Contains(t, httpFailures(t, h, authority, tt.number), tt.number)
 		})
 	}
 }
