@@ -119,19 +119,29 @@ func sameCounter(a, b likes.Edge) bool { return a.Counter == b.Counter && a.Item
 // The store knows each counter after the whole batch. Going back by the batch's
 // own changes gives the count before it; going forward again in the batch's
 // order gives every mutation the count just after itself, as if it had been
-// alone. The version is that of the stored count that first includes it.
+// alone. The version is that of the stored count that first includes it. A
+// mutation of an erased user gets ErrErased and counts for nothing.
 func (f *Folder) Issued(ms []likes.Mutation, written []store.Written, asOf time.Time, out []likes.Result) {
 	f.state = slices.Grow(f.state[:0], len(f.writes))[:len(f.writes)]
 	for w := range f.writes {
+		if written[w].Erased {
+			continue
+		}
 		f.running[f.itemOf[w]] = written[w].Count
 		f.version[f.itemOf[w]] = written[w].Version
 		f.state[w] = written[w].Was
 	}
 	for w := range f.writes {
-		f.running[f.itemOf[w]] -= step(f.writes[w].Liked, written[w].Was)
+		if !written[w].Erased {
+			f.running[f.itemOf[w]] -= step(f.writes[w].Liked, written[w].Was)
+		}
 	}
 	for i := range ms {
 		w := f.edgeOf[i]
+		if written[w].Erased {
+			out[i] = likes.Result{Err: likes.ErasedError(ms[i].Edge.User)}
+			continue
+		}
 		item := f.itemOf[w]
 		liked := ms[i].Op == likes.Set
 		outcome := likes.Unchanged
@@ -162,7 +172,7 @@ func step(liked, was bool) int64 {
 }
 
 // Replayed answers replayed mutations. Only the one that remained of its edge can
-// have been applied; the others are superseded by it.
+// have been applied; the others are superseded by it, and all of an erased user.
 func (f *Folder) Replayed(ms []likes.Mutation, written []store.Written, out []likes.Result) {
 	for i := range ms {
 		w := f.edgeOf[i]

@@ -23,10 +23,17 @@ func newTable() *table {
 	return &table{map[likes.Edge]likes.Register{}, map[store.Key]int64{}, map[store.Key]int64{}}
 }
 
+// erased is the user of whom nothing is applied.
+const erased likes.UserID = 4
+
 // commit performs folded writes as the ports of pkg/store demand it.
 func (t *table) commit(replay bool, writes []store.Write, out []store.Written) {
 	touched := map[store.Key]int64{}
 	for i, w := range writes {
+		if w.Edge.User == erased {
+			out[i] = store.Written{Erased: true}
+			continue
+		}
 		old := t.registers[w.Edge]
 		r, applied := w.Over(old, replay)
 		t.registers[w.Edge] = r
@@ -44,7 +51,7 @@ func (t *table) commit(replay bool, writes []store.Write, out []store.Written) {
 	}
 	for i, w := range writes {
 		k := store.Key{Counter: w.Edge.Counter, Item: w.Edge.Item}
-		if !replay {
+		if !replay && out[i].Applied {
 			out[i].Count, out[i].Version = t.counts[k], likes.CountVersion{Epoch: 3, N: t.versions[k]}
 		}
 	}
@@ -64,7 +71,7 @@ func drawMutations(t *rapid.T, replay bool) []likes.Mutation {
 			Edge: likes.Edge{
 				Counter: rapid.SampledFrom([]likes.Counter{likes.Likes, likes.Saves}).Draw(t, "counter"),
 				Item:    likes.Item{Type: 1, ID: likes.ItemID(rapid.IntRange(1, 3).Draw(t, "item"))},
-				User:    likes.UserID(rapid.IntRange(1, 3).Draw(t, "user")),
+				User:    likes.UserID(rapid.IntRange(1, 4).Draw(t, "user")),
 			},
 		}
 		if replay {
@@ -106,6 +113,11 @@ func TestAFoldedBatchOfIssuesIsTheSameAsOneByOne(t *testing.T) {
 				want[i].Count.N = plain.counts[store.Key{Counter: ms[i].Edge.Counter, Item: ms[i].Edge.Item}]
 			}
 			for i := range ms {
+				if ms[i].Edge.User == erased {
+					require.ErrorIs(t, got[i].Err, likes.ErrErased)
+					require.Equal(t, likes.Result{Err: got[i].Err}, got[i])
+					continue
+				}
 				require.Equal(t, want[i].Count.N, got[i].Count.N, "count of mutation %d of %v", i, ms)
 			}
 			clock += 1 << 20
@@ -131,6 +143,9 @@ func TestOutcomesOfAFoldedBatch(t *testing.T) {
 			tab.commit(false, writes, written)
 			f.Issued(ms, written, time.Time{}, out)
 			for i, m := range ms {
+				if m.Edge.User == erased {
+					continue
+				}
 				want := likes.Unchanged
 				if model[m.Edge] != (m.Op == likes.Set) {
 					want = likes.Changed
@@ -160,6 +175,9 @@ func TestAFoldedBatchOfReplaysEndsAsInAnyOrder(t *testing.T) {
 		for _, i := range rapid.Permutation(order(len(ms))).Draw(t, "order") {
 			one := []store.Write{{Edge: ms[i].Edge, Liked: ms[i].Op == likes.Set, Clock: ms[i].Fixed, LikedAt: ms[i].LikedAt}}
 			plain.commit(true, one, make([]store.Written, 1))
+			if ms[i].Edge.User == erased {
+				require.Equal(t, likes.Superseded, out[i].Outcome)
+			}
 		}
 		require.Equal(t, plain.registers, folded.registers)
 		for k, n := range plain.counts {

@@ -26,6 +26,11 @@ var (
 	ErrNotYet = errors.New("not yet")
 )
 
+// ErasedError returns the ErrErased of a mutation.
+func ErasedError(user UserID) error {
+	return Errorf(ErrErased, "user %d has been erased: nothing was applied, and nothing of this user will be", user)
+}
+
 // kindError is a message with the kind that programs test for.
 type kindError struct {
 	kind error

@@ -275,3 +275,25 @@ func TestNamesOfValues(t *testing.T) {
 	require.Equal(t, "cache", likes.FromCache.String())
 	require.Equal(t, "committed", likes.AckCommitted.String())
 }
+
+func TestUnionOfRegisters(t *testing.T) {
+	day := func(n int) time.Time { return time.Date(2026, 1, n, 0, 0, 0, 0, time.UTC) }
+	liked := func(clock likes.Clock, at time.Time) likes.Register {
+		return likes.Register{Liked: true, Clock: clock, LikedAt: at}
+	}
+	gone := func(clock likes.Clock) likes.Register { return likes.Register{Clock: clock} }
+	const early, late = likes.Clock(5 << 12), likes.Clock(9<<12 | 3)
+	for name, c := range map[string]struct{ a, b, want likes.Register }{
+		"nothing there":                     {likes.Register{}, liked(early, day(1)), liked(early, day(1))},
+		"both liked, the newer since later": {liked(early, day(1)), liked(late, day(2)), liked(late.Next(), day(1))},
+		"both liked, the newer since then":  {liked(early, day(2)), liked(late, day(1)), liked(late, day(1))},
+		"both liked, at once":               {liked(early, day(1)), liked(late, day(1)), liked(late, day(1))},
+		"the newer taken back":              {liked(early, day(1)), gone(late), liked(late.Next(), day(1))},
+		"the older taken back":              {gone(early), liked(late, day(2)), liked(late, day(2))},
+		"both taken back":                   {gone(early), gone(late), gone(late)},
+		"equal clocks":                      {liked(late, day(1)), gone(late), liked(late.Next(), day(1))},
+	} {
+		require.Equal(t, c.want, c.a.Union(c.b), name)
+		require.Equal(t, c.want, c.b.Union(c.a), name)
+	}
+}

@@ -103,7 +103,8 @@ const (
 	Unchanged
 	// Accepted: durable, applied later; whether it changes anything is unknown.
 	Accepted
-	// Superseded: a replay that was not newer than what is stored.
+	// Superseded: a replay that was not newer than what is stored, or one of a
+	// user who is erased.
 	Superseded
 )
 

@@ -40,3 +40,19 @@ func (r Register) Replay(liked bool, clock Clock, likedAt time.Time) (Register, 
 	}
 	return Register{Liked: liked, Clock: clock, LikedAt: likedAt}, true
 }
+
+// Union returns the register of an edge that takes over another one, when its
+// user takes over what another user has: liked if either was, since the earlier
+// of the two. The clock is the greater one, and a microsecond later if the union
+// differs from the register that had it: what a replay finds under one clock is
+// always the same. Of equal clocks the unlike counts as the newer.
+func (r Register) Union(o Register) Register {
+	newer, older := r, o
+	if o.Clock > r.Clock || o.Clock == r.Clock && !o.Liked {
+		newer, older = o, r
+	}
+	if !older.Liked || newer.Liked && !older.LikedAt.Before(newer.LikedAt) {
+		return newer
+	}
+	return Register{Liked: true, Clock: newer.Clock.Next(), LikedAt: older.LikedAt}
+}

@@ -24,6 +24,7 @@ type Service struct {
 	edges  map[likes.Edge]likes.Register
 	events map[event]struct{}
 	counts map[likes.Edge]likes.Count // by counter and item; the user is 0
+	erased map[likes.UserID]*erasure
 }
 
 // event is what an Add is counted by.
@@ -41,6 +42,7 @@ func New() *Service {
 		edges:  make(map[likes.Edge]likes.Register),
 		events: make(map[event]struct{}),
 		counts: make(map[likes.Edge]likes.Count),
+		erased: make(map[likes.UserID]*erasure),
 	}
 }
 
@@ -89,6 +91,12 @@ func (s *Service) step(key likes.Edge, by int64) {
 
 // apply does one valid mutation of an edge under the lock.
 func (s *Service) apply(m likes.Mutation) likes.Result {
+	switch _, erased := s.erased[m.Edge.User]; {
+	case erased && m.Fixed == 0:
+		return likes.Result{Err: likes.ErasedError(m.Edge.User)}
+	case erased:
+		return likes.Result{Outcome: likes.Superseded, Version: likes.Version{Edge: m.Edge, Clock: m.Fixed}}
+	}
 	was, liked, fresh := s.edges[m.Edge], m.Op == likes.Set, true
 	var now likes.Register
 	if m.Fixed == 0 {

@@ -50,10 +50,13 @@ type People interface {
 	HashUser(likes.UserID) UserHash
 
 	// BeginErase records the erasures of users who have none, up to MaxErase of
-	// them, durably. When it returns, no write of any of them that was under way
-	// can still be committed, in any process. into, unless 0, receives what the one
-	// user named has; it must not be erased or the same user (ErrInvalid).
-	// Repeating it changes nothing; repeating it with another into is ErrInvalid.
+	// them, all or none, durably. When it returns, no write of any of them that was
+	// under way can still be committed, in any process. into, unless 0, receives
+	// what the one user named has; it must not be erased or the same user, and who
+	// receives cannot be erased until that has finished (ErrInvalid). Repeating it
+	// changes nothing; repeating it with another into is ErrInvalid (once it has
+	// finished, only whether there was one is known). ErrUnavailable may come after
+	// it was recorded, when writes under way did not end: repeat it.
 	BeginErase(ctx context.Context, users []likes.UserID, into likes.UserID) error
 
 	// StepErase removes up to limit rows of a user whose erasure has begun, or moves
@@ -72,4 +75,68 @@ type People interface {
 
 	// Remains counts the rows that name the user, in one snapshot.
 	Remains(ctx context.Context, user likes.UserID) (Remains, error)
+}
+
+// CheckErase returns ErrInvalid unless an erasure of these users may be begun: as
+// many as one call takes, and to receive what they have one valid other user if
+// any.
+func CheckErase(users []likes.UserID, into likes.UserID) error {
+	if len(users) > MaxErase {
+		return likes.Errorf(likes.ErrInvalid, "%d users to erase at once, want %d at most; none was erased", len(users), MaxErase)
+	}
+	for i, u := range users {
+		if err := likes.CheckUser(u); err != nil {
+			return likes.Errorf(likes.ErrInvalid, "users[%d]: %w; none was erased", i, err)
+		}
+	}
+	switch {
+	case into == 0:
+		return nil
+	case len(users) != 1:
+		return likes.Errorf(likes.ErrInvalid, "%d users to merge into user %d, want one at a time; nothing was changed", len(users), into)
+	case users[0] == into:
+		return likes.Errorf(likes.ErrInvalid, "user %d cannot be merged into itself; nothing was changed", into)
+	}
+	return likes.CheckUser(into)
+}
+
+// CheckStep returns ErrInvalid unless a step of an erasure has 1 to MaxErase rows.
+func CheckStep(limit int) error {
+	if limit < 1 || limit > MaxErase {
+		return likes.Errorf(likes.ErrInvalid, "a step of %d rows, want 1 to %d", limit, MaxErase)
+	}
+	return nil
+}
+
+// CheckBegun returns ErrInvalid if the record of an erasure that is there already
+// contradicts one that is to be begun: into is whom the user is merged into, 0 if
+// into nobody or if that has been forgotten since it has finished.
+func CheckBegun(user likes.UserID, there Erasure, into, want likes.UserID) error {
+	switch {
+	case there.Merged && want == 0:
+		return likes.Errorf(likes.ErrInvalid, "user %d was merged into another user, who has all of it: erase that one; nothing was changed", user)
+	case !there.Merged && want != 0:
+		return likes.Errorf(likes.ErrInvalid, "user %d is erased: there is nothing to merge into user %d; nothing was changed", user, want)
+	case into != 0 && into != want:
+		return likes.Errorf(likes.ErrInvalid, "user %d is being merged into user %d, not %d; nothing was changed", user, into, want)
+	}
+	return nil
+}
+
+// The other reasons why an erasure cannot be begun.
+
+// ErrReceives is ErrInvalid for a user whom others are being merged into.
+func ErrReceives(user likes.UserID) error {
+	return likes.Errorf(likes.ErrInvalid, "user %d receives the likes of another user who is being merged into it: "+
+		"let that merge finish, then repeat; nothing was changed", user)
+}
+
+// ErrGone is ErrInvalid for a user who is erased and cannot receive anything.
+func ErrGone(into likes.UserID) error {
+	return likes.Errorf(likes.ErrInvalid, "user %d is erased: nobody can be merged into it; nothing was changed", into)
+}
+
+// ErrNotBegun is ErrInvalid for a step of an erasure that has not begun.
+func ErrNotBegun(user likes.UserID) error {
+	return likes.Errorf(likes.ErrInvalid, "the erasure of user %d has not begun; nothing was erased", user)
 }

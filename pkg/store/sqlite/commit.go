@@ -7,6 +7,7 @@ import (
 
 	"likectl/pkg/likes"
 	"likectl/pkg/store"
+	"likectl/pkg/userhash"
 )
 
 const (
@@ -23,11 +24,14 @@ const (
 type batch struct {
 	edges []likes.Edge
 	// old holds the registers as they were.
-	old   []likes.Register
-	rows  []edgeRow
-	items []itemRow
-	keys  []store.Key
-	count []store.CountRow
+	old []likes.Register
+	// hashes are those of the users, erased says who of them is erased.
+	hashes []store.UserHash
+	erased []bool
+	rows   []edgeRow
+	items  []itemRow
+	keys   []store.Key
+	count  []store.CountRow
 }
 
 // edgeRow is a register to store.
@@ -51,17 +55,20 @@ func (s *Store) Commit(ctx context.Context, c store.Commit, out []store.Written)
 		return nil
 	}
 	return s.write(ctx, "commit likes", func(ctx context.Context, w *conn) error {
-		return s.batch.commit(ctx, w, c, out)
+		return s.batch.commit(ctx, w, s.hashKey, c, out)
 	})
 }
 
-func (b *batch) commit(ctx context.Context, w *conn, c store.Commit, out []store.Written) error {
+func (b *batch) commit(ctx context.Context, w *conn, key userhash.Key, c store.Commit, out []store.Written) error {
 	b.edges, b.old = b.edges[:0], b.old[:0]
 	for _, write := range c.Writes {
 		b.edges = append(b.edges, write.Edge)
 		b.old = append(b.old, likes.Register{})
 	}
 	if err := w.registers(ctx, b.edges, b.old); err != nil {
+		return err
+	}
+	if err := b.floors(ctx, w, key); err != nil {
 		return err
 	}
 	b.decide(c, out)
@@ -83,8 +90,8 @@ func (b *batch) decide(c store.Commit, out []store.Written) {
 		}
 		item := &b.items[len(b.items)-1]
 		item.end = i + 1
-		if !applied {
-			out[i] = store.Written{}
+		if !applied || b.erased[i] {
+			out[i] = store.Written{Erased: b.erased[i]}
 			continue
 		}
 		out[i] = store.Written{Applied: true, Was: old.Liked, Clock: next.Clock}
@@ -121,7 +128,9 @@ func (b *batch) settle(ctx context.Context, w *conn, replay bool, out []store.Wr
 			return
 		}
 		for j := item.first; j < item.end; j++ {
-			out[j].Count, out[j].Version = row.N, row.Version
+			if out[j].Applied {
+				out[j].Count, out[j].Version = row.N, row.Version
+			}
 		}
 	})
 	return w.storeCounters(ctx, b.keys[:changed], b.count[:changed])

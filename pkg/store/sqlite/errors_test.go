@@ -258,7 +258,7 @@ func TestPlans(t *testing.T) {
 	for _, statement := range sqlite.Statements(2) {
 		for _, detail := range r.plan(t, statement) {
 			require.NotContains(t, detail, "TEMP B-TREE", statement)
-			for _, table := range []string{"edges", "counters", "tally_events", "e", "c"} {
+			for _, table := range []string{"edges", "counters", "tally_events", "blocks", "item_blocks", "follows", "items", "erasures", "e", "c"} {
 				require.NotEqual(t, "SCAN "+table, detail, statement)
 				require.False(t, strings.HasPrefix(detail, "SCAN "+table+" "), "%s: %s", statement, detail)
 			}

@@ -9,9 +9,13 @@ func Statements(n int) []string {
 	for _, s := range []statement{
 		selectRegisters, selectCounts, selectLikers, selectLikedSameType, selectLikedNextTypes,
 		selectCounterPage, selectEdgePage, selectDrift, upsertEdges, upsertCounters, selectWalk,
-		deleteEvents,
+		deleteEvents, selectErased, selectErasure, selectEdgesOf, deleteEdges,
+		selectRemains, finishErasure, addToErasure,
 	} {
 		all = append(all, s.sql(n))
+	}
+	for _, r := range relations() {
+		all = append(all, r.take.sql(n))
 	}
 	return all
 }

@@ -20,6 +20,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"os"
@@ -30,6 +31,7 @@ import (
 
 	"likectl/pkg/likes"
 	"likectl/pkg/store"
+	"likectl/pkg/userhash"
 )
 
 // minReaders lets a few reads proceed beside a slow walk on a small machine.
@@ -43,6 +45,8 @@ type Store struct {
 	// closed is closed by the first Close.
 	closed chan struct{}
 	once   sync.Once
+	// hashKey is the key of erased users' hashes.
+	hashKey userhash.Key
 	// batch is the scratch memory of the transaction that holds the writer.
 	batch batch
 }
@@ -53,6 +57,7 @@ var (
 	_ store.Auditor   = (*Store)(nil)
 	_ store.Walker    = (*Store)(nil)
 	_ store.ItemTypes = (*Store)(nil)
+	_ store.People    = (*Store)(nil)
 )
 
 // Open opens the database file, creates it with mode 0600 if it is missing, and
@@ -86,6 +91,13 @@ func (s *Store) connect(ctx context.Context, readers int) error {
 		return err
 	}
 	s.writer <- w
+	err = w.query(ctx, selectHashKey, 1, func(v []driver.Value) {
+		key, _ := v[0].([]byte)
+		copy(s.hashKey[:], key)
+	})
+	if err != nil {
+		return err
+	}
 	for range readers {
 		r, err := dial(ctx, s.path, readerPragmas)
 		if err != nil {
