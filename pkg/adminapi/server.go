@@ -11,6 +11,7 @@ import (
 	"net/http"
 
 	"likectl/pkg/auth"
+	"likectl/pkg/erase"
 	"likectl/pkg/likes"
 	"likectl/pkg/store"
 )
@@ -20,6 +21,8 @@ type Config struct {
 	Service likes.Service
 	Auditor store.Auditor
 	Walker  store.Walker
+	// Erasures are those of the store.
+	Erasures erase.Registry
 	// Types are the configured item types.
 	Types map[string]int
 	// Authorize returns nil for an administrator's request. An error that is
@@ -69,6 +72,7 @@ func New(c Config) *Handler {
 	h.mux.HandleFunc("POST "+pathWalk, h.walk)
 	h.mux.HandleFunc("POST "+pathLikedBy, h.likedBy)
 	h.mux.HandleFunc("POST "+pathEstimate, h.estimate)
+	h.handleErasures()
 	return h
 }
 

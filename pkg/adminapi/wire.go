@@ -7,6 +7,8 @@
 //	POST /admin/v1/walk        a page of all liked edges, in key order
 //	POST /admin/v1/liked_by    a page of one user's
 //	POST /admin/v1/estimate    about how many there are
+//	POST /admin/v1/erasures/…  begin, step, record, unfinished, remains, receipt and
+//	                           verify: see [likectl/pkg/erase.Registry]
 //
 // Every call needs an admin token. It must also name a loopback host: a page
 // in an administrator's browser can make a name of its own point to 127.0.0.1
@@ -29,6 +31,7 @@ const (
 	pathWalk      = "/admin/v1/walk"
 	pathLikedBy   = "/admin/v1/liked_by"
 	pathEstimate  = "/admin/v1/estimate"
+	pathErasures  = "/admin/v1/erasures/"
 
 	// maxBody bounds requests: likes.MaxApply replays of about 170 bytes, twice
 	// over, and then some.
