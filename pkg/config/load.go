@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/viper"
 
 	"likectl/pkg/auth"
+	"likectl/pkg/erase"
 	"likectl/pkg/likes"
 )
 
@@ -173,6 +174,7 @@ func (c Config) problems() (bad []Problem) {
 	if _, err := c.Auth.Sources(); err != nil {
 		check(false, "auth.keys", err.Error())
 	}
+	check(c.Erase.MaxRate <= erase.MaxPerSecond, "erase.max_rate", fmt.Sprintf("want at most %d", erase.MaxPerSecond))
 	check(c.Limits.MaxKeys <= maxKeys, "limits.max_keys", fmt.Sprintf("want at most %d", maxKeys))
 	c.Limits.check(check)
 	check(c.Log.Format == "text" || c.Log.Format == "json", "log.format", "want text or json")
