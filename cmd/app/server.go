@@ -16,6 +16,7 @@ import (
 	"likectl/pkg/adminapi"
 	"likectl/pkg/auth"
 	"likectl/pkg/config"
+	"likectl/pkg/erase"
 	"likectl/pkg/httpapi"
 	"likectl/pkg/lifecycle"
 	"likectl/pkg/likes"
@@ -69,7 +70,13 @@ func Open(ctx context.Context, cfg config.Config, log *slog.Logger, adopt bool) 
 	}
 	s.opened.Push("token keys", s.tokens.Close)
 	health := httpapi.NewHealth(log, s.tier.Probes...)
-	if s.admin, err = s.listen(ctx, "admin listener", cfg.AdminListen, adminConnections, s.adminHandler(health, metrics)); err != nil {
+	erasures, err := s.tier.Erasures(cfg)
+	if err != nil {
+		return nil, err
+	}
+	s.resumeErasures(ctx, erasures)
+	admin := s.adminHandler(health, metrics, erasures)
+	if s.admin, err = s.listen(ctx, "admin listener", cfg.AdminListen, adminConnections, admin); err != nil {
 		return nil, err
 	}
 	api, err := s.apiHandler(health, metrics)
@@ -103,11 +110,11 @@ func (s *Server) apiHandler(health *httpapi.Health, metrics *telemetry.Metrics) 
 	})
 }
 
-func (s *Server) adminHandler(health *httpapi.Health, metrics *telemetry.Metrics) http.Handler {
+func (s *Server) adminHandler(health *httpapi.Health, metrics *telemetry.Metrics, erasures erase.Registry) http.Handler {
 	mux := httpapi.NewAdmin(health)
 	mux.HandleFunc("GET /{$}", adminIndex)
 	mux.Handle("/admin/v1/", adminapi.New(adminapi.Config{
-		Service: s.tier.Service, Auditor: s.tier.Auditor, Walker: s.tier.Walker, Types: s.cfg.Items.Types,
+		Service: s.tier.Service, Auditor: s.tier.Auditor, Walker: s.tier.Walker, Erasures: erasures, Types: s.cfg.Items.Types,
 		Authorize: adminapi.AdminOnly(s.tokens), Log: s.log,
 	}))
 	mux.Handle("GET /metrics", metrics.Handler())
@@ -129,7 +136,8 @@ func adminIndex(w http.ResponseWriter, _ *http.Request) {
 /admin/v1/item_types   for likectl, with an admin token: item types,
 /admin/v1/replay       import,
 /admin/v1/reconcile    reconcile,
-/admin/v1/walk         export
+/admin/v1/walk         export,
+/admin/v1/erasures/    erase, purge and merge-users
 `) // a client that is gone needs no list
 }
 

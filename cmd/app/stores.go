@@ -32,6 +32,8 @@ type Tier struct {
 	Service likes.Service
 	Auditor store.Auditor
 	Walker  store.Walker
+	// People erases users; see also [Tier.Erasures].
+	People store.People
 	// Probes ask every backend for a sign of life.
 	Probes []httpapi.Probe
 	// Secret signs tokens. On a shared store it is set by [Tier.LoadSecret].
@@ -41,6 +43,7 @@ type Tier struct {
 	// Queued returns how many operations wait for a transaction.
 	Queued func() int
 
+	engine tiers.Engine
 	opened lifecycle.Stack
 	log    *slog.Logger
 	shared *postgres.Store // nil if this process is alone
@@ -76,11 +79,11 @@ func openTier(ctx context.Context, cfg config.Config, log *slog.Logger, hooks ti
 		}
 	}()
 	var db edges
-	engine := tiers.SQLite
+	t.engine = tiers.SQLite
 	if cfg.Postgres.DSN == "" {
 		db, err = t.openEmbedded(ctx, cfg)
 	} else {
-		engine = tiers.Postgres
+		t.engine = tiers.Postgres
 		db, err = t.openPostgres(ctx, cfg)
 	}
 	if err != nil {
@@ -91,7 +94,7 @@ func openTier(ctx context.Context, cfg config.Config, log *slog.Logger, hooks ti
 	}
 	clk := t.startClock(ctx, db)
 	service, err := tier1.Start( //nolint:contextcheck // its flushes outlive the callers; Close ends them
-		db, clk, tiers.Contract(engine), tier1.Config{
+		db, clk, tiers.Contract(t.engine), tier1.Config{
 			Issue: batching(cfg.Write), Replay: batching(cfg.Replay), Tally: batching(cfg.Tally), Retention: cfg.Events.Retention,
 		}, hooks)
 	if err != nil {
@@ -151,7 +154,7 @@ func (t *Tier) openEmbedded(ctx context.Context, cfg config.Config) (edges, erro
 		return nil, err
 	}
 	t.opened.Push("sqlite", func(context.Context) error { return db.Close() })
-	t.Auditor, t.Walker, t.Secret = db, db, dir.Secret()
+	t.Auditor, t.Walker, t.People, t.Secret = db, db, db, dir.Secret()
 	t.Backend = "embedded SQLite in " + dir.Path()
 	t.Probes = []httpapi.Probe{{Name: "sqlite", Check: pinged(db)}}
 	return db, nil
