@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -61,7 +62,7 @@ func ReadReceipt(r io.Reader) (Receipt, error) {
 	if err := d.Decode(&out); err != nil {
 		return out, likes.Errorf(likes.ErrInvalid, "it is not a receipt: %w", err)
 	}
-	if _, err := d.Token(); err != io.EOF { //nolint:errorlint // Token returns it as it is
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return out, likes.Errorf(likes.ErrInvalid, "it is not a receipt: more follows after it")
 	}
 	return out, nil

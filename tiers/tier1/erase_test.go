@@ -145,18 +145,19 @@ func (p *product) importLines(n int, line func(w io.Writer, i int)) string {
 	return p.likectl("import", "--output", "json", file)
 }
 
-// consistent requires that all counts equal the likes and that the user is gone.
-func (p *product) consistent(user int) {
+// consistent requires that all counts equal the likes and that the erased user is gone.
+func (p *product) consistent() {
 	p.t.Helper()
+	user := strconv.Itoa(erased)
 	p.likectl("reconcile", "--dry-run")
-	p.likectl("erase", "verify", "--user", strconv.Itoa(user))
-	require.Equal(p.t, "user_id,item_type,item_id,liked_at,counter", p.likectl("export", "--user", strconv.Itoa(user)))
-	require.Contains(p.t, p.must("POST /v1/has_liked", fmt.Sprintf(`{"user_id":"%d","item_type":"post","item_ids":["1"]}`, user)), `"1":false`)
+	p.likectl("erase", "verify", "--user", user)
+	require.Equal(p.t, "user_id,item_type,item_id,liked_at,counter", p.likectl("export", "--user", user))
+	require.Contains(p.t, p.must("POST /v1/has_liked", fmt.Sprintf(`{"user_id":"%s","item_type":"post","item_ids":["1"]}`, user)), `"1":false`)
 	for _, s := range p.servers {
 		log, err := s.Log()
 		require.NoError(p.t, err)
 		require.NotEmpty(p.t, log)
-		require.NotContains(p.t, log, strconv.Itoa(user))
+		require.NotContains(p.t, log, user)
 	}
 }
 
@@ -216,7 +217,7 @@ func TestEraseAUserWithManyLikesUnderTraffic(t *testing.T) {
 	require.Zero(t, traffic.failed.Load(), "others' calls were refused: %v", traffic.first.Load())
 	require.Positive(t, traffic.refused.Load(), "the user's calls got 403 erased")
 	require.Zero(t, traffic.late.Load(), "a like of the user was taken after one had been refused")
-	p.consistent(erased)
+	p.consistent()
 	var wrong int
 	require.NoError(t, conn.QueryRow(t.Context(), `select count(*) from (select item_type, item_id, counter, count(*) filter (where liked) as n from edges group by 1, 2, 3) e
 		full join counters c using (item_type, item_id, counter) where coalesce(e.n, 0) <> coalesce(c.count, 0)`).Scan(&wrong))
@@ -225,7 +226,7 @@ func TestEraseAUserWithManyLikesUnderTraffic(t *testing.T) {
 	// From a file, too, nothing of the user comes back.
 	out := p.importLines(1, func(w io.Writer, _ int) { _, _ = fmt.Fprintf(w, "%d,post,1,like,2030-05-06T07:08:09Z\n", erased) })
 	require.Contains(t, out, `"changed":0,"unchanged":0,"superseded":1`)
-	p.consistent(erased)
+	p.consistent()
 }
 
 // traffic are others who like and unlike, and the user who is erased.
@@ -334,7 +335,7 @@ func TestEraseLowersEveryCountByOne(t *testing.T) {
 	require.Contains(t, first, `"edges": 1000`)
 	for range 2 {
 		require.Equal(t, slices.Repeat([]int{2}, items), p.counts(items))
-		p.consistent(erased)
+		p.consistent()
 		require.NotContains(t, p.likectl("export"), strconv.Itoa(erased))
 		text := p.must("GET /v1/likers?item_id=1&item_type=post", "")
 		require.Contains(t, text, `"12"`)
@@ -365,7 +366,7 @@ func TestPurgeOfMostLikersOfAnItem(t *testing.T) {
 		require.Equal(t, []int{all - fakes}, p.counts(1))
 	}
 	require.Contains(t, p.must("POST /v1/like", edgeBody(3, 1)), `"count":501`)
-	p.consistent(erased)
+	p.consistent()
 }
 
 // TestEveryPathThatTakesALikeBackCountsTheSame: a call, a file, an erasure, a purge
@@ -437,7 +438,7 @@ func TestLikesInOppositeOrdersWhileUsersAreErased(t *testing.T) {
 	likers.Wait()
 	require.Nil(t, failed.Load())
 	require.Equal(t, slices.Repeat([]int{users}, items), p.counts(items))
-	p.consistent(erased)
+	p.consistent()
 
 	conn, err := pgx.Connect(t.Context(), dsn)
 	require.NoError(t, err)
