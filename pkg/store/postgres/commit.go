@@ -30,7 +30,7 @@ func (s *Store) Commit(ctx context.Context, c store.Commit, out []store.Written)
 		statement = replayStatement
 	}
 	var fixed int
-	return s.write(ctx, fmt.Sprintf("write %d edges", len(c.Writes)), func(p *params) { encode(p, c); fixed = p.mark() },
+	return s.write(ctx, fmt.Sprintf("write %d edges", len(c.Writes)), func(p *params) { s.encode(p, c); fixed = p.mark() },
 		func(ctx context.Context, p *params) error {
 			a := answer{writes: c.Writes, out: out[:len(c.Writes)], epoch: s.epoch}
 			clear(a.out)
@@ -42,7 +42,7 @@ func (s *Store) Commit(ctx context.Context, c store.Commit, out []store.Written)
 			if err := s.run(ctx, statement, p, a.row); err != nil {
 				return err
 			}
-			if a.next == 0 { // a row would have come for every edge
+			if a.late() {
 				_, err := s.Now(ctx)
 				return errors.Join(errLate, err)
 			}
@@ -77,7 +77,7 @@ func check(ws []store.Write) error {
 	return nil
 }
 
-func encode(p *params, c store.Commit) {
+func (s *Store) encode(p *params, c store.Commit) {
 	ws := c.Writes
 	n := len(ws)
 	p.int2s(n, func(i int) int16 { return int16(ws[i].Edge.Counter) })
@@ -87,6 +87,7 @@ func encode(p *params, c store.Commit) {
 	p.int8s(n, func(i int) int64 { return int64(ws[i].Clock) })
 	p.times(n, func(i int) time.Time { return ws[i].LikedAt })
 	p.bools(n, func(i int) bool { return ws[i].Liked })
+	p.uuids(n, func(i int) [16]byte { return s.hashKey.Hash(ws[i].Edge.User) })
 	if c.Replay {
 		return
 	}
@@ -113,6 +114,10 @@ func (a *answer) row(v [][]byte) {
 		Item:    likes.Item{Type: likes.ItemType(smallint(v[1])), ID: likes.ItemID(bigint(v[2]))},
 		User:    likes.UserID(bigint(v[3])),
 	}
+	if e.Counter == 0 {
+		a.erased(e.User)
+		return
+	}
 	if e.User == 0 {
 		a.counter(e, bigint(v[5]), bigint(v[6]))
 		return
@@ -125,14 +130,30 @@ func (a *answer) row(v [][]byte) {
 	a.out[i].Applied, a.out[i].Was, a.out[i].Clock = true, boolean(v[4]), likes.Clock(bigint(v[5]))
 }
 
-// counter gives the item's counter to all of its edges.
+// late says whether the server found an issued batch too late: a row would have
+// come for every edge of a user who is not erased.
+func (a *answer) late() bool {
+	return a.next == 0 && slices.ContainsFunc(a.out, func(w store.Written) bool { return !w.Erased })
+}
+
+func (a *answer) erased(user likes.UserID) {
+	for i := range a.writes {
+		if a.writes[i].Edge.User == user {
+			a.out[i].Erased = true
+		}
+	}
+}
+
+// counter gives the item's counter to all of its edges that were written.
 func (a *answer) counter(first likes.Edge, n, version int64) {
 	for i := a.find(first); i < len(a.writes); i++ {
 		e := &a.writes[i].Edge
 		if e.Counter != first.Counter || e.Item != first.Item {
 			return
 		}
-		a.out[i].Count, a.out[i].Version = n, likes.CountVersion{Epoch: a.epoch, N: version}
+		if a.out[i].Applied {
+			a.out[i].Count, a.out[i].Version = n, likes.CountVersion{Epoch: a.epoch, N: version}
+		}
 	}
 }
 

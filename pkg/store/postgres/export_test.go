@@ -5,6 +5,12 @@ import "time"
 // IssueSQL is the statement under test, for transactions that a test holds open.
 const IssueSQL = issueSQL
 
+// ReplaySQL is that of replays.
+const ReplaySQL = replaySQL
+
+// SessionSQL is what every session of a store starts with.
+func SessionSQL(timeout time.Duration) string { return sessionSQL(timeout) }
+
 // SchemaVersion is the last step that Open asks for.
 const SchemaVersion = schemaVersion
 

@@ -126,8 +126,8 @@ func issueRaw(ctx context.Context, db interface {
 		counters[i], types[i], items[i], users[i] = int16(e.Counter), int16(e.Item.Type), int64(e.Item.ID), int64(e.User)
 		clocks[i], times[i], liked[i] = 1<<20, time.Now(), true
 	}
-	args := []any{counters, types, items, users, clocks, times, liked, []int64{}}
-	if strings.Contains(sql, "$9") {
+	args := []any{counters, types, items, users, clocks, times, liked, []string{}, []int64{}}
+	if strings.Contains(sql, "$10") {
 		args = append(args, time.Now().Add(time.Hour))
 	}
 	rows, err := db.Query(ctx, sql, args...)
@@ -181,7 +181,7 @@ const plantedOldState = `
 with w as (
 	select * from unnest($1::smallint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::timestamptz[], $7::bool[])
 		as w(c, t, i, u, k, a, l)
-	where $8::bigint[] is not null),
+	where $8::uuid[] is not null and $9::bigint[] is not null),
 old as (
 	select e.* from w join edges e on (e.counter, e.item_type, e.item_id, e.user_id) = (w.c, w.t, w.i, w.u)),
 ins as (

@@ -33,19 +33,27 @@ func statements() []statement {
 }
 
 // Both kinds of batches take parallel arrays: counters, item types, items,
-// users, clocks, begins of likes, states. Issued ones also take the clocks of
-// restarted writes and the instant after which they must not begin.
+// users, clocks, begins of likes, states, hashes of the users. Issued ones also
+// take the clocks of restarted writes and the instant after which they must not
+// begin.
 const (
+	// gone are the users of the batch who are erased: one look-up by key for each
+	// write, however many erasures there are. A batch whose snapshot is older than
+	// an erasure does not see it: see settle.
 	insertSQL = `
-with up as (
+with gone as materialized (
+	select distinct w.u as user_id from unnest($4::bigint[], $8::uuid[]) as w(u, h)
+	cross join lateral (select from erasures where user_hash = w.h offset 0) e),
+up as (
 	insert into edges as e (counter, item_type, item_id, user_id, clock, liked_at, liked, was)
 	select c, t, i, u, k, a, l, false
 	from unnest($1::smallint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::timestamptz[], $7::bool[])
-		as w(c, t, i, u, k, a, l)`
+		as w(c, t, i, u, k, a, l)
+	where w.u not in (select user_id from gone)`
 
 	// See inTime. The sub-select is evaluated once.
 	inTimeSQL = `
-	where (select clock_timestamp() <= $9::timestamptz)`
+	and (select clock_timestamp() <= $10::timestamptz)`
 
 	conflictSQL = `
 	on conflict (counter, item_type, item_id, user_id) do update set was = e.liked, liked = excluded.liked,`
@@ -54,7 +62,7 @@ with up as (
 	// restarted writes (store.Write) name them here, where no other column can.
 	issueRule = `
 		clock = greatest(excluded.clock, e.clock + 4096),
-		liked_at = case when e.liked and excluded.liked and excluded.clock <> all($8::bigint[]) then e.liked_at else excluded.liked_at end`
+		liked_at = case when e.liked and excluded.liked and excluded.clock <> all($9::bigint[]) then e.liked_at else excluded.liked_at end`
 
 	// Of equal clocks the unlike wins: likes.Register.Replay.
 	replayRule = `
@@ -73,9 +81,10 @@ c as (
 	on conflict (counter, item_type, item_id) do update set count = c.count + excluded.count, version = c.version + 1
 	returning counter, item_type, item_id, count, version)`
 
-	// The answer has a row per edge (with its old state and clock) and a row
-	// per counter (user 0, with count and version): joining them is left to the
-	// caller, who knows that both are sorted.
+	// The answer has a row per edge (with its old state and clock), a row per
+	// counter (user 0, with count and version) and a row per erased user (counter
+	// 0): joining them is left to the caller, who knows that the first two are
+	// sorted.
 	issueSQL = insertSQL + inTimeSQL + conflictSQL + issueRule + countersSQL + `,
 k as (
 	select f.counter, f.item_type, f.item_id, f.count, f.version
@@ -84,10 +93,13 @@ k as (
 	cross join lateral likectl_counts(same.c, same.t, same.i) f)
 select counter, item_type, item_id, user_id, was, clock, 0::bigint from up
 union all select counter, item_type, item_id, 0, false, count, version from c
-union all select counter, item_type, item_id, 0, false, count, version from k`
+union all select counter, item_type, item_id, 0, false, count, version from k` + goneRows
 
 	replaySQL = insertSQL + conflictSQL + replayRule + countersSQL + `
-select counter, item_type, item_id, user_id, was, clock, 0::bigint from up`
+select counter, item_type, item_id, user_id, was, clock, 0::bigint from up` + goneRows
+
+	goneRows = `
+union all select 0::smallint, 0::smallint, 0::bigint, user_id, false, 0::bigint, 0::bigint from gone`
 )
 
 // Adds to tallies take parallel arrays: counters, item types, items, events and

@@ -14,6 +14,7 @@ import (
 
 	"likectl/pkg/likes"
 	"likectl/pkg/store"
+	"likectl/pkg/userhash"
 )
 
 // Store keeps edges and counters in one Postgres database.
@@ -21,6 +22,7 @@ type Store struct {
 	pool    *pgxpool.Pool
 	place   string
 	epoch   likes.Epoch
+	hashKey userhash.Key  // of erased users' hashes
 	timeout time.Duration // of one call, including its retries
 	server  serverClock
 	reading chan struct{} // holds a value per read in flight; its size is what writes leave
@@ -33,6 +35,7 @@ var (
 	_ store.Auditor   = (*Store)(nil)
 	_ store.Walker    = (*Store)(nil)
 	_ store.ItemTypes = (*Store)(nil)
+	_ store.People    = (*Store)(nil)
 )
 
 // Open connects to the database, which must have the schema of this program
@@ -83,8 +86,8 @@ func (s *Store) inspect(ctx context.Context, c Config, config *pgx.ConnConfig) e
 	if err := checkSchema(ctx, conn, cmp.Or(c.SchemaUp, "likectl schema up")); err != nil {
 		return err
 	}
-	if err := conn.QueryRow(ctx, "select epoch from likectl_meta").Scan(&s.epoch); err != nil {
-		return fmt.Errorf("read the epoch from likectl_meta: %w", err)
+	if err := conn.QueryRow(ctx, "select epoch, user_hash_key from likectl_meta").Scan(&s.epoch, (*[16]byte)(&s.hashKey)); err != nil {
+		return fmt.Errorf("read likectl_meta: %w", err)
 	}
 	found, err := durability(ctx, conn)
 	if err != nil {

@@ -34,7 +34,7 @@ func encodeAdds(p *params, adds []store.Add) {
 	p.int2s(n, func(i int) int16 { return int16(adds[i].Counter) })
 	p.int2s(n, func(i int) int16 { return int16(adds[i].Item.Type) })
 	p.int8s(n, func(i int) int64 { return int64(adds[i].Item.ID) })
-	p.uuids(n, func(i int) likes.EventID { return adds[i].Event })
+	p.uuids(n, func(i int) [16]byte { return adds[i].Event })
 	p.times(n, func(i int) time.Time { return adds[i].At })
 }
 

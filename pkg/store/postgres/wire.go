@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
-
-	"likectl/pkg/likes"
 )
 
 // The arrays of a batch go to the server in the binary format, appended to one
@@ -106,7 +104,7 @@ func (p *params) bools(n int, at func(i int) bool) {
 
 func (p *params) time(v time.Time) { p.int8(v.UnixMicro() - epoch2000) }
 
-func (p *params) uuids(n int, at func(i int) likes.EventID) {
+func (p *params) uuids(n int, at func(i int) [16]byte) {
 	p.header(pgtype.UUIDOID, n)
 	for i := range n {
 		e := at(i)

@@ -22,12 +22,17 @@ import (
 //	edges(counter, item_type, item_id, user_id, clock, liked, …)
 //	counters(counter, item_type, item_id, count, version)
 //	tally_events(event_id, counter, item_type, item_id, at)
+//	items(item_type, item_id, owner_id, level, state, hide_counts)
+//	blocks(blocker_id, blocked_id)
+//	item_blocks(item_type, item_id, blocked_id)
+//	follows(follower_id, followee_id)
 type Store interface {
 	store.Edges
 	store.Tallies
 	store.Auditor
 	store.Walker
 	store.ItemTypes
+	store.People
 	// Exec runs one statement in a transaction of its own.
 	Exec(ctx context.Context, sql string) error
 	// Int returns the one integer that a query yields.
@@ -73,6 +78,9 @@ func Run(t *testing.T, open func(testing.TB) Store) {
 		{"EndedContextCountsNothingSilently", testAddEndedContext},
 		{"ItemTypesNeverChange", testItemTypes},
 		{"ItemTypesOfConcurrentStarts", testItemTypesConcurrent},
+		{"PeopleProgram", func(t *testing.T, s Store) { testPeopleProgram(t, s) }},
+		{"RelationsOfAnErasedUserGo", testEraseRelations},
+		{"RelationsOfAMergedUserMove", testMergeRelations},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
