@@ -171,7 +171,7 @@ func (t *Tier) openPostgres(ctx context.Context, cfg config.Config) (edges, erro
 		return nil, err
 	}
 	t.opened.Push("postgres", func(ctx context.Context) error { return within(ctx, db.Close) })
-	t.Auditor, t.Walker, t.shared = db, db, db
+	t.Auditor, t.Walker, t.People, t.shared = db, db, db, db
 	t.Backend = db.String()
 	t.Probes = []httpapi.Probe{{Name: "postgres", Check: pinged(db)}}
 	return db, nil
