@@ -163,12 +163,12 @@ func (p *product) consistent() {
 
 // TestEraseAUserWithManyLikesUnderTraffic erases a user whose likes are as many as
 // those of all others, while others like and unlike the same items and the user
-// does not stop; the command is killed half-way and run again. LIKECTL_ERASE says
+// does not stop; the command is killed half-way and run again. LIKECTL_TEST_ERASE says
 // how many likes (100,000; the table's million in the nightly run).
 func TestEraseAUserWithManyLikesUnderTraffic(t *testing.T) {
 	tiertest.Case(t, 55)
 	likes := 100_000
-	if n, err := strconv.Atoi(os.Getenv("LIKECTL_ERASE")); err == nil && n > 0 {
+	if n, err := strconv.Atoi(os.Getenv("LIKECTL_TEST_ERASE")); err == nil && n > 0 {
 		likes = n
 	}
 	p, dsn := onPostgresServers(t, 1)
