@@ -26,7 +26,7 @@ import (
 // The bounds of the work.
 const (
 	// DefaultPerSecond leaves most of a small database's time to its users: a
-	// user with a million likes takes 200 s.
+	// user with a million likes takes 200 s, or longer on a slow one.
 	DefaultPerSecond = 5000
 	// MaxPerSecond is more than any store can do: the work is not paced.
 	MaxPerSecond = 10_000_000
@@ -40,6 +40,9 @@ const (
 	// and the first one firstStep.
 	minStep   = 50
 	firstStep = 200
+	// rest is how many times as long as a step others have the store to
+	// themselves after it: the rate alone would not leave them any of a slow one.
+	rest = 2
 )
 
 // Store is what the work asks of a store; [store.People] has it.
@@ -166,7 +169,8 @@ func (w *Work) user(ctx context.Context, u likes.UserID) error {
 		return w.ended(u, at)
 	}
 	for at.Finished.IsZero() {
-		now, err := w.step(ctx, u)
+		began := time.Now()
+		now, took, err := w.step(ctx, u)
 		if err != nil {
 			return fmt.Errorf("erase user %v: %w", at.User, err)
 		}
@@ -176,14 +180,17 @@ func (w *Work) user(ctx context.Context, u likes.UserID) error {
 		if err := w.pacer.Wait(ctx, max(1, n)); err != nil {
 			return err
 		}
+		if err := w.rest(ctx, time.Since(began), took); err != nil {
+			return err
+		}
 	}
 	w.sum.Users++
 	return w.ended(u, at)
 }
 
-// step removes some rows and fits the size of the next step to the time it took.
-func (w *Work) step(ctx context.Context, u likes.UserID) (now store.Erasure, err error) {
-	var took time.Duration
+// step removes some rows, in the time that it returns, and fits the size of the
+// next step to it.
+func (w *Work) step(ctx context.Context, u likes.UserID) (now store.Erasure, took time.Duration, err error) {
 	// Not more than the rate allows in a second, so that rows never go in bursts.
 	least, most := min(minStep, w.config.PerSecond), min(2*w.size, w.config.PerSecond, store.MaxErase)
 	err = retry.Do(ctx, func() error {
@@ -198,7 +205,16 @@ func (w *Work) step(ctx context.Context, u likes.UserID) (now store.Erasure, err
 	})
 	fit := int(int64(w.size) * int64(stepTime) / int64(max(took, time.Microsecond)))
 	w.size = max(least, min(fit, most))
-	return now, err
+	return now, took, err
+}
+
+// rest waits until enough time has passed since the beginning of a step that took
+// its time.
+func (w *Work) rest(ctx context.Context, passed, took time.Duration) error {
+	if w.config.PerSecond == MaxPerSecond {
+		return ctx.Err()
+	}
+	return retry.Sleep(ctx, (1+rest)*took-passed)
 }
 
 // count adds what a step removed to the sums.

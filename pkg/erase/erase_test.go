@@ -283,6 +283,18 @@ func TestStepsHoldLocksFor10MillisecondsAndTheRateIsKept(t *testing.T) {
 	})
 }
 
+func TestAStoreThatIsSlowerThanTheRateIsLeftToOthersTwoThirdsOfTheTime(t *testing.T) {
+	for rate, want := range map[int]time.Duration{erase.DefaultPerSecond: 30 * time.Second, erase.MaxPerSecond: 10 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &slow{rows: 10_000, per: time.Millisecond}
+			began := time.Now()
+			_, err := run(t, s, erase.Config{Users: []likes.UserID{user}, PerSecond: rate})
+			require.NoError(t, err)
+			require.InDelta(t, want, time.Since(began), float64(time.Second), "at %d rows a second", rate)
+		})
+	}
+}
+
 func TestBadWorkIsRefused(t *testing.T) {
 	for name, c := range map[string]erase.Config{
 		"nobody":          {PerSecond: 1},

@@ -190,7 +190,7 @@ func TestEraseAUserWithManyLikesUnderTraffic(t *testing.T) {
 
 	traffic := startTraffic(p, likes)
 	defer traffic.stop()
-	traffic.measure(t, "without an erasure", 3000)
+	traffic.measure(t, "without an erasure", 10_000)
 	var there struct{ Edges, Tombstones int }
 	require.NoError(t, json.Unmarshal([]byte(p.likectl("erase", "--user", strconv.Itoa(erased), "--dry-run", "--output", "json")), &there))
 	require.GreaterOrEqual(t, there.Edges, likes, "and those of meanwhile")
@@ -451,4 +451,26 @@ func TestLikesInOppositeOrdersWhileUsersAreErased(t *testing.T) {
 	var deadlocks int
 	require.NoError(t, conn.QueryRow(t.Context(), "select deadlocks from pg_stat_database where datname = current_database()").Scan(&deadlocks))
 	t.Logf("%d deadlocks were seen by Postgres", deadlocks)
+}
+
+// TestErasingOnADatabaseNeedsTheSecretOfItsInstances: a receipt that another
+// secret signed would never be found good.
+func TestErasingOnADatabaseNeedsTheSecretOfItsInstances(t *testing.T) {
+	p, _ := onPostgresServers(t, 1)
+	p.must("POST /v1/like", edgeBody(erased, 1))
+	none, other := filepath.Join(t.TempDir(), "none"), t.TempDir()
+	authority(t, other)
+	for data, want := range map[string]string{none: "no secret in " + none, other: "name the data folder of an instance with --data"} {
+		p.store = []string{"--data", data}
+		for _, args := range [][]string{{"erase", "--user", strconv.Itoa(erased)}, {"purge", "--users", os.DevNull}} {
+			out, err := p.command(args...).CombinedOutput()
+			var exit *exec.ExitError
+			require.ErrorAs(t, err, &exit)
+			require.Equal(t, 2, exit.ExitCode(), "%s", out)
+			require.Contains(t, string(out), want)
+			require.Contains(t, string(out), "nothing was changed")
+		}
+	}
+	require.NoDirExists(t, none)
+	require.Equal(t, []int{1}, p.counts(1))
 }
