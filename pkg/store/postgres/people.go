@@ -84,28 +84,30 @@ func (s *Store) beginErase(ctx context.Context, tx pgx.Tx, users []likes.UserID,
 	if err != nil {
 		return err
 	}
-	var user, being likes.UserID
-	var e store.Erasure
-	var there, receives bool
-	var refused error
-	_, err = pgx.ForEachRow(rows, []any{&user, &there, &e.Merged, &being, &receives}, func() error {
-		switch {
-		case refused != nil:
-		case there:
-			refused = store.CheckBegun(user, e, being, into)
-		case receives:
-			refused = store.ErrReceives(user)
-		}
-		return nil
-	})
+	already, err := pgx.CollectRows(rows, pgx.RowToStructByPos[begunRow])
 	if err != nil {
 		return err
 	}
-	if refused != nil {
-		return &refusedError{refused}
+	for _, a := range already {
+		switch {
+		case a.There:
+			if err := store.CheckBegun(a.User, store.Erasure{Merged: a.Merged}, a.Into, into); err != nil {
+				return &refusedError{err}
+			}
+		case a.Receives:
+			return &refusedError{store.ErrReceives(a.User)}
+		}
 	}
 	_, err = tx.Exec(ctx, beginEraseSQL, users, hashes, into)
 	return err
+}
+
+// begunRow is a row of begunSQL.
+type begunRow struct {
+	User          likes.UserID
+	There, Merged bool
+	Into          likes.UserID
+	Receives      bool
 }
 
 // refusedError rolls a transaction back whose caller asked for what cannot be.

@@ -142,9 +142,9 @@ func TestReadersDoNotHoldUpAnErasure(t *testing.T) {
 	require.NoError(t, reader.Commit(t.Context()))
 }
 
-// TestErasuresAreLookedUpByKey plans the statements as sessions of the store do,
+// TestErasuresAreLookedUpByHash plans the statements as sessions of the store do,
 // beside many erasures.
-func TestErasuresAreLookedUpByKey(t *testing.T) {
+func TestErasuresAreLookedUpByHash(t *testing.T) {
 	r := newRaw(t, containers.SharedPostgres(t))
 	require.NoError(t, r.Exec(t.Context(), `insert into erasures (user_hash, begun_at, finished_at, merged)
 		select md5(n::text)::uuid, now(), now(), false from generate_series(1, 100000) n`))
@@ -163,7 +163,7 @@ func TestErasuresAreLookedUpByKey(t *testing.T) {
 		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		require.NoError(t, err)
 		plan := strings.Join(lines, "\n")
-		require.Contains(t, plan, "Index Only Scan using erasures_pkey on erasures (actual rows=1", plan)
+		require.Contains(t, plan, "Index Scan using erasures_by_hash on erasures (actual rows=1", plan)
 		require.NotContains(t, plan, "Seq Scan on erasures", plan)
 		require.Contains(t, plan, "Insert on edges e (actual rows=0", plan)
 	}

@@ -37,13 +37,15 @@ func statements() []statement {
 // take the clocks of restarted writes and the instant after which they must not
 // begin.
 const (
-	// gone are the users of the batch who are erased: one look-up by key for each
-	// write, however many erasures there are. A batch whose snapshot is older than
-	// an erasure does not see it: see settle.
+	// gone are the users of the batch who are erased: one look-up by hash for each
+	// write, however many erasures there are. The condition on begun_at is always
+	// true and only keeps the planner from the primary key, which it would prefer
+	// since that spares it the table. A batch whose snapshot is older than an
+	// erasure does not see it: see settle.
 	insertSQL = `
 with gone as materialized (
 	select distinct w.u as user_id from unnest($4::bigint[], $8::uuid[]) as w(u, h)
-	cross join lateral (select from erasures where user_hash = w.h offset 0) e),
+	cross join lateral (select from erasures where user_hash = w.h and begun_at > '-infinity' offset 0) e),
 up as (
 	insert into edges as e (counter, item_type, item_id, user_id, clock, liked_at, liked, was)
 	select c, t, i, u, k, a, l, false

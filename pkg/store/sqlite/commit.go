@@ -55,11 +55,11 @@ func (s *Store) Commit(ctx context.Context, c store.Commit, out []store.Written)
 		return nil
 	}
 	return s.write(ctx, "commit likes", func(ctx context.Context, w *conn) error {
-		return s.batch.commit(ctx, w, s.hashKey, c, out)
+		return s.batch.commit(ctx, w, s.hashKey, s.floors, c, out)
 	})
 }
 
-func (b *batch) commit(ctx context.Context, w *conn, key userhash.Key, c store.Commit, out []store.Written) error {
+func (b *batch) commit(ctx context.Context, w *conn, key userhash.Key, f floors, c store.Commit, out []store.Written) error {
 	b.edges, b.old = b.edges[:0], b.old[:0]
 	for _, write := range c.Writes {
 		b.edges = append(b.edges, write.Edge)
@@ -68,7 +68,7 @@ func (b *batch) commit(ctx context.Context, w *conn, key userhash.Key, c store.C
 	if err := w.registers(ctx, b.edges, b.old); err != nil {
 		return err
 	}
-	if err := b.floors(ctx, w, key); err != nil {
+	if err := b.findErased(ctx, w, key, f); err != nil {
 		return err
 	}
 	b.decide(c, out)

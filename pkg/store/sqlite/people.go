@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"encoding/binary"
 	"slices"
 	"time"
 
@@ -14,8 +15,7 @@ import (
 const (
 	selectHashKey statement = "SELECT key FROM user_hash_key"
 
-	// anyErased lets a store where nobody was ever erased hash nothing.
-	anyErased    statement = "SELECT EXISTS (SELECT 1 FROM erasures)"
+	selectHashes statement = "SELECT user_hash FROM erasures"
 	selectErased statement = `SELECT k.column1 FROM (VALUES {(#,?)}) AS k CROSS JOIN erasures AS e ON e.user_hash = k.column2`
 
 	insertErasure statement = `INSERT INTO erasures (user_hash, begun_at, user_id, into_id, merged) VALUES (?,?,?,nullif(?,0),?)`
@@ -42,17 +42,53 @@ const (
 // HashUser implements [store.People].
 func (s *Store) HashUser(user likes.UserID) store.UserHash { return s.hashKey.Hash(user) }
 
-// floors finds out whose writes are not to be applied.
-func (b *batch) floors(ctx context.Context, w *conn, key userhash.Key) error {
-	b.erased = slices.Grow(b.erased[:0], len(b.edges))[:len(b.edges)]
-	clear(b.erased)
-	anybody := false
-	if err := w.query(ctx, anyErased, 1, func(v []driver.Value) { anybody = number(v[0]) != 0 }); err != nil || !anybody {
+// floors is who may be erased: the first halves of their hashes. It holds everybody
+// who is, since nobody else writes to the file, and perhaps somebody whose erasure
+// could not be recorded; who is in it is looked up. That is some 20 bytes a user
+// and spares the others a search in a tree, which would be a fifth of a like on a
+// popular item.
+type floors map[uint64]struct{}
+
+func (f floors) add(h store.UserHash) { f[binary.LittleEndian.Uint64(h[:])] = struct{}{} }
+
+func (f floors) mayHave(h store.UserHash) bool {
+	_, there := f[binary.LittleEndian.Uint64(h[:])]
+	return there
+}
+
+// loadFloors reads the key of the hashes and who is erased.
+func (s *Store) loadFloors(ctx context.Context, w *conn) error {
+	err := w.query(ctx, selectHashKey, 1, func(v []driver.Value) {
+		key, _ := v[0].([]byte)
+		copy(s.hashKey[:], key)
+	})
+	if err != nil {
 		return err
 	}
+	s.floors = make(floors)
+	return w.query(ctx, selectHashes, 1, func(v []driver.Value) {
+		var hash store.UserHash
+		bytes, _ := v[0].([]byte)
+		copy(hash[:], bytes)
+		s.floors.add(hash)
+	})
+}
+
+// findErased finds out whose writes are not to be applied.
+func (b *batch) findErased(ctx context.Context, w *conn, key userhash.Key, f floors) error {
+	b.erased = slices.Grow(b.erased[:0], len(b.edges))[:len(b.edges)]
+	clear(b.erased)
+	if len(f) == 0 {
+		return nil
+	}
 	b.hashes = slices.Grow(b.hashes[:0], len(b.edges))[:len(b.edges)]
+	anybody := false
 	for i, e := range b.edges {
 		b.hashes[i] = key.Hash(e.User)
+		anybody = anybody || f.mayHave(b.hashes[i])
+	}
+	if !anybody {
+		return nil
 	}
 	for hashes, erased := b.hashes, b.erased; len(hashes) > 0; {
 		n := min(len(hashes), maxRows)
@@ -115,6 +151,7 @@ func (s *Store) beginErase(ctx context.Context, w *conn, users []likes.UserID, i
 		case receivers[user]:
 			return store.ErrReceives(user), nil
 		}
+		s.floors.add(hash)
 		w.bindBytes(hash[:])
 		w.bind(now, int64(user), int64(into), number01(into != 0))
 		if err := w.exec(ctx, insertErasure, 1); err != nil {

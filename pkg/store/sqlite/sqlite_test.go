@@ -109,7 +109,3 @@ func count(tb testing.TB, s *sqlite.Store) int64 {
 	require.NoError(tb, s.Counts(tb.Context(), likes.Likes, []likes.Item{{Type: 1, ID: 1}}, out))
 	return out[0].N
 }
-
-func TestPeople(t *testing.T) {
-	storetest.RunPeople(t, func(tb testing.TB) []storetest.PeopleStore { return []storetest.PeopleStore{newRaw(tb)} })
-}

@@ -20,7 +20,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"os"
@@ -47,6 +46,8 @@ type Store struct {
 	once   sync.Once
 	// hashKey is the key of erased users' hashes.
 	hashKey userhash.Key
+	// floors belongs to the transaction that holds the writer.
+	floors floors
 	// batch is the scratch memory of the transaction that holds the writer.
 	batch batch
 }
@@ -91,11 +92,7 @@ func (s *Store) connect(ctx context.Context, readers int) error {
 		return err
 	}
 	s.writer <- w
-	err = w.query(ctx, selectHashKey, 1, func(v []driver.Value) {
-		key, _ := v[0].([]byte)
-		copy(s.hashKey[:], key)
-	})
-	if err != nil {
+	if err := s.loadFloors(ctx, w); err != nil {
 		return err
 	}
 	for range readers {
