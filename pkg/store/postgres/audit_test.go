@@ -38,7 +38,7 @@ func TestAStepOfAnAuditReadsWhatItCompares(t *testing.T) {
 				}
 			}
 			require.NoError(t, json.Unmarshal([]byte(text), &plan))
-			require.EqualValues(t, step, plan[0].Plan.Rows)
+			require.InDelta(t, step, plan[0].Plan.Rows, 0)
 			require.Less(t, plan[0].Plan.Hit+plan[0].Plan.Read, 40*step, "pages after %s, analyzed %t: %s", after, analyzed, text)
 		}
 	}
