@@ -41,6 +41,7 @@ nightly: ## test, then the long runs: 200 kills an engine, long random programs,
 	testcontainers/test.sh
 	LIKECTL_KILLS=200 go test -count=1 -timeout 2h -v -run 'TestCrash' ./tiers/tiertest
 	LIKECTL_OPS=20000 go test -count=1 -timeout 1h -run 'Metamorphic|Concurrent' ./tiers/tier1
+	LIKECTL_TEST_ERASE=1000000 go test -count=1 -timeout 1h -v -run 'TestEraseAUser' ./tiers/tier1
 	go test -race -count=3 -shuffle=on -p 1 -timeout 3h $$(go list ./... | grep -v /benchmarks/)
 	$(MAKE) fuzz FUZZ_INPUTS=500000 FUZZ_SECONDS=60
 

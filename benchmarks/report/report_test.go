@@ -2,6 +2,7 @@ package report
 
 import (
 	"encoding/xml"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -155,7 +156,7 @@ func wellFormed(t *testing.T, page string) {
 		d := xml.NewDecoder(strings.NewReader(svg + "</svg>"))
 		for {
 			_, err := d.Token()
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				break
 			}
 			require.NoError(t, err)

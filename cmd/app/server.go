@@ -19,6 +19,7 @@ import (
 	"likectl/pkg/adminapi"
 	"likectl/pkg/auth"
 	"likectl/pkg/config"
+	"likectl/pkg/erase"
 	"likectl/pkg/hot"
 	"likectl/pkg/httpapi"
 	"likectl/pkg/lifecycle"
@@ -102,7 +103,13 @@ func Open(ctx context.Context, cfg config.Config, log *slog.Logger, adopt bool) 
 	s.opened.Push("token keys", s.tokens.Close)
 	health := httpapi.NewHealth(log, s.tier.Probes...)
 	showMode(ctx, health, metrics)
-	if s.admin, err = s.listen(ctx, "admin listener", cfg.AdminListen, adminConnections, s.adminHandler(health, metrics)); err != nil {
+	erasures, err := s.tier.Erasures(cfg)
+	if err != nil {
+		return nil, err
+	}
+	s.resumeErasures(ctx, erasures)
+	admin := s.adminHandler(health, metrics, erasures)
+	if s.admin, err = s.listen(ctx, "admin listener", cfg.AdminListen, adminConnections, admin); err != nil {
 		return nil, err
 	}
 	guard, err := guard(cfg, s.tier.Catalog, outside)
@@ -143,11 +150,11 @@ func (s *Server) apiHandler(health *httpapi.Health, metrics *telemetry.Metrics, 
 	})
 }
 
-func (s *Server) adminHandler(health *httpapi.Health, metrics *telemetry.Metrics) http.Handler {
+func (s *Server) adminHandler(health *httpapi.Health, metrics *telemetry.Metrics, erasures erase.Registry) http.Handler {
 	mux := httpapi.NewAdmin(health)
 	mux.HandleFunc("GET /{$}", adminIndex)
 	mux.Handle("/admin/v1/", adminapi.New(adminapi.Config{
-		Service: s.tier.Service, Auditor: s.tier.Auditor, Walker: s.tier.Walker, Hot: s.hot, Types: s.cfg.Items.Types,
+		Service: s.tier.Service, Auditor: s.tier.Auditor, Walker: s.tier.Walker, Hot: s.hot, Erasures: erasures, Types: s.cfg.Items.Types,
 		Authorize: adminapi.AdminOnly(s.tokens), Log: s.log,
 		Drifted: metrics.Drifted, Reconciled: metrics.Reconciled,
 	}))
@@ -172,6 +179,7 @@ func adminIndex(w http.ResponseWriter, _ *http.Request) {
 /admin/v1/reconcile    reconcile,
 /admin/v1/walk         export,
 /admin/v1/hot          the items that are liked most often
+/admin/v1/erasures/    erase, purge and merge-users
 `) // a client that is gone needs no list
 }
 

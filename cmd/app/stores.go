@@ -33,6 +33,8 @@ type Tier struct {
 	Auditor store.Auditor
 	Walker  store.Walker
 	Catalog store.Catalog
+	// People erases users; see also [Tier.Erasures].
+	People store.People
 	// Probes ask every backend for a sign of life.
 	Probes []httpapi.Probe
 	// Secret signs tokens. On a shared store it is set by [Tier.LoadSecret].
@@ -44,6 +46,7 @@ type Tier struct {
 	// Queued returns how many operations wait for a transaction.
 	Queued func() int
 
+	engine tiers.Engine
 	opened lifecycle.Stack
 	log    *slog.Logger
 	shared *postgres.Store // nil if this process is alone
@@ -81,11 +84,11 @@ func openTier(ctx context.Context, cfg config.Config, log *slog.Logger, hooks ti
 		}
 	}()
 	var db edges
-	engine := tiers.SQLite
+	t.engine = tiers.SQLite
 	if cfg.Postgres.DSN == "" {
 		db, err = t.openEmbedded(ctx, cfg)
 	} else {
-		engine = tiers.Postgres
+		t.engine = tiers.Postgres
 		db, err = t.openPostgres(ctx, cfg)
 	}
 	if err != nil {
@@ -97,7 +100,7 @@ func openTier(ctx context.Context, cfg config.Config, log *slog.Logger, hooks ti
 	hooks.Flushed = t.watchWrites(db, hooks.Flushed)
 	clk := t.startClock(ctx, db)
 	service, err := tier1.Start( //nolint:contextcheck // its flushes outlive the callers; Close ends them
-		db, clk, tiers.Contract(engine), tier1.Config{
+		db, clk, tiers.Contract(t.engine), tier1.Config{
 			Issue: batching(cfg.Write), Replay: batching(cfg.Replay), Tally: batching(cfg.Tally), Retention: cfg.Events.Retention,
 		}, hooks)
 	if err != nil {
@@ -158,7 +161,7 @@ func (t *Tier) openEmbedded(ctx context.Context, cfg config.Config) (edges, erro
 		return nil, err
 	}
 	t.opened.Push("sqlite", func(context.Context) error { return db.Close() })
-	t.Auditor, t.Walker, t.Catalog, t.Secret = db, db, db, dir.Secret()
+	t.Auditor, t.Walker, t.Catalog, t.People, t.Secret = db, db, db, db, dir.Secret()
 	t.Backend = "embedded SQLite in " + dir.Path()
 	t.Probes = []httpapi.Probe{{Name: "sqlite", Check: pinged(db)}}
 	return db, nil
@@ -175,7 +178,7 @@ func (t *Tier) openPostgres(ctx context.Context, cfg config.Config) (edges, erro
 		return nil, err
 	}
 	t.opened.Push("postgres", func(ctx context.Context) error { return within(ctx, db.Close) })
-	t.Auditor, t.Walker, t.Catalog, t.shared = db, db, db, db
+	t.Auditor, t.Walker, t.Catalog, t.People, t.shared = db, db, db, db, db
 	t.Backend = db.String()
 	t.Probes = []httpapi.Probe{{Name: "postgres", Check: pinged(db)}}
 	return db, nil

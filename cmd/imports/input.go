@@ -22,11 +22,11 @@ type input struct {
 // openInput opens a file, or stdin for -.
 func openInput(ctx context.Context, stdin io.Reader, path string) (*input, error) {
 	if path == "-" {
-		r := interruptible(ctx, func() (io.ReadCloser, error) { return io.NopCloser(stdin), nil })
+		r := cli.Interruptible(ctx, func() (io.ReadCloser, error) { return io.NopCloser(stdin), nil })
 		return &input{Reader: r, close: r.Close}, nil
 	}
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-		r := interruptible(ctx, func() (io.ReadCloser, error) { return os.Open(path) })
+		r := cli.Interruptible(ctx, func() (io.ReadCloser, error) { return os.Open(path) })
 		return &input{Reader: r, close: r.Close}, nil
 	}
 	f, err := os.Open(path)
@@ -59,22 +59,4 @@ func (in *input) sample(lines int64) progress.Sample {
 		s.Total = int64(float64(lines) * float64(in.size) / float64(read))
 	}
 	return s
-}
-
-// interruptible returns a reader that gives up when the context ends. Opening a
-// named pipe and reading a terminal or pipe cannot be taken back: its goroutine
-// lives on until more comes, or the process ends, which is what an interrupted
-// command does next.
-func interruptible(ctx context.Context, open func() (io.ReadCloser, error)) *io.PipeReader {
-	out, in := io.Pipe()
-	go func() {
-		r, err := open()
-		if err == nil {
-			_, err = io.Copy(in, r)
-			_ = r.Close() // it was only read
-		}
-		_ = in.CloseWithError(err) // nil: io.EOF
-	}()
-	context.AfterFunc(ctx, func() { _ = in.CloseWithError(ctx.Err()) })
-	return out
 }

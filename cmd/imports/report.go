@@ -90,7 +90,7 @@ func (r report) table() string {
 	if !r.DryRun {
 		text += fmt.Sprintf("changed\t%d\n", r.Changed)
 		text += fmt.Sprintf("unchanged\t%d\tnewer than what was stored, but the same state\n", r.Unchanged)
-		text += fmt.Sprintf("superseded\t%d\tnot newer than what was stored or than another line\n", r.Superseded)
+		text += fmt.Sprintf("superseded\t%d\tnot newer than what was stored or than another line, or of an erased user\n", r.Superseded)
 		if r.Accepted > 0 {
 			text += fmt.Sprintf("accepted\t%d\tdurable, applied soon\n", r.Accepted)
 		}

@@ -11,9 +11,11 @@ import (
 	"likectl/cmd/cli"
 	"likectl/cmd/config"
 	"likectl/cmd/doctor"
+	"likectl/cmd/erase"
 	"likectl/cmd/export"
 	"likectl/cmd/imports"
 	"likectl/cmd/man"
+	"likectl/cmd/purge"
 	"likectl/cmd/reconcile"
 	"likectl/cmd/schema"
 	"likectl/cmd/serve"
@@ -45,6 +47,9 @@ Start with likectl serve: it needs nothing else and prints a curl line to paste.
 		imports.NewCmd(),
 		export.NewCmd(),
 		reconcile.NewCmd(),
+		erase.NewCmd(),
+		purge.NewCmd(),
+		erase.NewMergeCmd(),
 		schema.NewCmd(),
 		config.NewCmd(),
 		doctor.NewCmd(),

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"likectl/pkg/auth"
+	"likectl/pkg/erase"
 	"likectl/pkg/hot"
 	"likectl/pkg/likes"
 	"likectl/pkg/reconcile"
@@ -24,6 +25,8 @@ type Config struct {
 	Auditor store.Auditor
 	Walker  store.Walker
 	Hot     hot.Rates
+	// Erasures are those of the store.
+	Erasures erase.Registry
 	// Types are the configured item types.
 	Types map[string]int
 	// Authorize returns nil for an administrator's request. An error that is
@@ -82,6 +85,7 @@ func New(c Config) *Handler {
 	h.mux.HandleFunc("POST "+pathLikedBy, h.likedBy)
 	h.mux.HandleFunc("POST "+pathEstimate, h.estimate)
 	h.mux.HandleFunc("GET "+pathHot, h.hot)
+	h.handleErasures()
 	return h
 }
 

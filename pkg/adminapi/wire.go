@@ -8,6 +8,8 @@
 //	POST /admin/v1/liked_by    a page of one user's
 //	POST /admin/v1/estimate    about how many there are
 //	GET  /admin/v1/hot         the items that are written most often; n=1 to 100
+//	POST /admin/v1/erasures/…  begin, step, record, unfinished, remains, receipt and
+//	                           verify: see [likectl/pkg/erase.Registry]
 //
 // Every call needs an admin token. It must also name a loopback host: a page
 // in an administrator's browser can make a name of its own point to 127.0.0.1
@@ -31,6 +33,7 @@ const (
 	pathLikedBy   = "/admin/v1/liked_by"
 	pathEstimate  = "/admin/v1/estimate"
 	pathHot       = "/admin/v1/hot"
+	pathErasures  = "/admin/v1/erasures/"
 
 	// maxBody bounds requests: likes.MaxApply replays of about 170 bytes, twice
 	// over, and then some.

@@ -4,7 +4,11 @@
 // the file, and so is a limit of 0 or below: there is no "unlimited".
 package config
 
-import "time"
+import (
+	"time"
+
+	"likectl/pkg/erase"
+)
 
 // Config is everything that can be set. Every field has a doc tag, a default in
 // [Default] and an entry in configs/tier1.yaml; a test holds it to that.
@@ -22,6 +26,7 @@ type Config struct {
 	Replay   Batch    `mapstructure:"replay" doc:"batching of imports and other replays"`
 	Tally    Batch    `mapstructure:"tally" doc:"batching of views and shares"`
 	Events   Events   `mapstructure:"events" doc:"the events of views and shares"`
+	Erase    Erase    `mapstructure:"erase" doc:"erasing users"`
 	HTTP     HTTP     `mapstructure:"http" doc:"limits of the API listener"`
 	Limits   Limits   `mapstructure:"limits" doc:"how often somebody may call, in this process"`
 	Abuse    Abuse    `mapstructure:"abuse" doc:"how fake likes are kept out"`
@@ -63,6 +68,13 @@ type Batch struct {
 // Events says how the events of views and shares are kept.
 type Events struct {
 	Retention time.Duration `mapstructure:"retention" doc:"how long an event id is remembered; must be longer than anybody repeats an event"`
+}
+
+// Erase says how erasures run and what their receipts say.
+type Erase struct {
+	MaxRate         int           `mapstructure:"max_rate" doc:"rows a second that a server erases which goes on with an unfinished erasure"`
+	LogRetention    time.Duration `mapstructure:"log_retention" doc:"how long archived logs of the database and logs of requests are kept; named on receipts"`
+	BackupRetention time.Duration `mapstructure:"backup_retention" doc:"how long backups are kept; named on receipts"`
 }
 
 // HTTP bounds the API listener.
@@ -192,6 +204,9 @@ func Default() Config {
 		// tallies may come in larger batches.
 		Tally:  Batch{Lanes: 1, MaxBatch: 1000, MaxQueue: 16384, Timeout: 5 * time.Second},
 		Events: Events{Retention: 7 * 24 * time.Hour},
+		// A month of backups and a week of logs are what many keep; both are to be
+		// set to what is kept here.
+		Erase: Erase{MaxRate: erase.DefaultPerSecond, LogRetention: 7 * 24 * time.Hour, BackupRetention: 30 * 24 * time.Hour},
 		HTTP: HTTP{
 			RequestTimeout: 5 * time.Second, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second,
 			WriteTimeout: 30 * time.Second, IdleTimeout: 60 * time.Second,

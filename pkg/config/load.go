@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/viper"
 
 	"likectl/pkg/auth"
+	"likectl/pkg/erase"
 	"likectl/pkg/httpapi"
 	"likectl/pkg/likes"
 )
@@ -178,6 +179,7 @@ func (c Config) problems() (bad []Problem) {
 	if _, err := c.Auth.Sources(); err != nil {
 		check(false, "auth.keys", err.Error())
 	}
+	check(c.Erase.MaxRate <= erase.MaxPerSecond, "erase.max_rate", fmt.Sprintf("want at most %d", erase.MaxPerSecond))
 	check(c.Limits.MaxKeys <= maxKeys, "limits.max_keys", fmt.Sprintf("want at most %d", maxKeys))
 	c.Limits.check(check)
 	c.Abuse.check(check, c.HTTP.RequestTimeout)

@@ -88,6 +88,13 @@ func TestLog_NamesUsersByTheirHashOnly(t *testing.T) {
 			{"POST /v1/has_liked", "", `{"item_ids":["1"],"item_type":"post"`, named},
 			{"GET /v1/likers", query, "", ""},
 			{"GET /v1/me/likes", "?limit=7", "", "user_id"},
+			{"PUT /v1/items", "", "{" + item, ""},
+			{"DELETE /v1/items", "", "{" + item, ""},
+			{"PUT /v1/blocks", "", `{"blocker_id":"1","blocked_id":"2"`, ""},
+			{"DELETE /v1/blocks", "", `{"blocker_id":"1","blocked_id":"2"`, ""},
+			{"PUT /v1/follows", "", `{"follower_id":"1","followee_id":"2"`, ""},
+			{"DELETE /v1/follows", "", `{"follower_id":"1","followee_id":"2"`, ""},
+			{"GET /v1/users/{id}/totals", "", "", ""},
 			{"POST /v1/likes:batch", "", `{"ops":[{` + item + `,"action":"like"` + named + `}]`, ""},
 		} {
 			covered[r.route] = true
@@ -107,7 +114,7 @@ func TestLog_NamesUsersByTheirHashOnly(t *testing.T) {
 				}
 				f.api.sparse = [len(table)]sparse{} // every line is wanted
 				before := len(f.log.String())
-				a := f.do(f.request(method, path+query, body, caller.token))
+				a := f.do(f.request(method, strings.Replace(path, "{id}", "3", 1)+query, body, caller.token))
 				line := f.log.String()[before:]
 				unnamed := caller.as == served && (r.more == "") // of no single user
 				if a.status == 500 {

@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"likectl/pkg/likes"
+	"likectl/pkg/pace"
 	"likectl/pkg/retry"
 	"likectl/pkg/store"
 )
@@ -127,7 +128,7 @@ func (w *Walk) Progress() (checked, estimate int64) { return w.checked.Load(), w
 // Run walks to the end, or until an error or the context's end, and returns what
 // it did so far in any case. Repairs that were made stay made.
 func (w *Walk) Run(ctx context.Context) (Summary, error) {
-	pace := pacer{rate: w.config.PerSecond, next: time.Now()}
+	pacer := pace.New(w.config.PerSecond)
 	step := w.steps(ctx)
 	for {
 		audit, err := step()
@@ -144,7 +145,7 @@ func (w *Walk) Run(ctx context.Context) (Summary, error) {
 		if audit.Next == (store.Key{}) {
 			return w.sum, nil
 		}
-		if err := pace.wait(ctx, audit.Checked); err != nil {
+		if err := pacer.Wait(ctx, audit.Checked); err != nil {
 			return w.sum, err
 		}
 	}
@@ -206,19 +207,4 @@ func (w *Walk) handle(ctx context.Context, d store.Drift) error {
 		w.sum.Repaired++
 	}
 	return w.found(f)
-}
-
-// pacer spreads work over time. Time that a slow store took is not caught up.
-type pacer struct {
-	rate int
-	next time.Time
-}
-
-func (p *pacer) wait(ctx context.Context, n int) error {
-	now := time.Now()
-	p.next = p.next.Add(time.Duration(n) * time.Second / time.Duration(p.rate))
-	if p.next.Before(now) {
-		p.next = now
-	}
-	return retry.Sleep(ctx, p.next.Sub(now))
 }

@@ -41,6 +41,8 @@ func Likectl(tb testing.TB, bin string, env []string, args ...string) string {
 type Server struct {
 	// URL is the API's base URL. It stays the same over restarts.
 	URL string
+	// AdminURL is that of the admin listener.
+	AdminURL string
 
 	bin  string
 	args []string
@@ -56,7 +58,7 @@ func StartServer(tb testing.TB, bin string, env []string, args ...string) *Serve
 	tb.Helper()
 	api, admin := freeAddr(tb), freeAddr(tb)
 	s := &Server{
-		URL: "http://" + api, bin: bin, env: env,
+		URL: "http://" + api, AdminURL: "http://" + admin, bin: bin, env: env,
 		args: append([]string{"serve", "--listen", api, "--admin-listen", admin}, args...),
 		log:  filepath.Join(tb.TempDir(), "serve.log"),
 	}
@@ -142,6 +144,12 @@ func (s *Server) ready(ctx context.Context) error {
 		return fmt.Errorf("/readyz says %s", resp.Status)
 	}
 	return nil
+}
+
+// Log returns what the process has printed and logged, over all its starts.
+func (s *Server) Log() (string, error) {
+	text, err := os.ReadFile(s.log)
+	return string(text), err
 }
 
 // tail returns the end of the server's log.

@@ -20,7 +20,9 @@ const (
 	// walkSQL finds the next keys one by one: each is the least of the next
 	// counter of each set and the next item with edges, found by one descent of
 	// a primary key each, so that an item with a million edges costs as much to
-	// pass as one with a single edge, and the tallies between the sets nothing.
+	// pass as one with a single edge, and the tallies between the sets nothing. The
+	// set is compared alone, the rest of the key as a row: with the set in the row
+	// too, the index would be read from the set's beginning every time.
 	// $1 to $3 is the key to start after, $4 how many keys, $5 the set counters.
 	walkSQL = `
 with recursive step(counter, item_type, item_id, n) as (
@@ -31,8 +33,10 @@ with recursive step(counter, item_type, item_id, n) as (
 		select * from (
 			(select c.* from unnest($5::smallint[]) as sets(id) cross join lateral (
 				select counter, item_type, item_id from counters
-				where counter = sets.id and (counter, item_type, item_id) > (s.counter, s.item_type, s.item_id)
-				order by counter, item_type, item_id limit 1) c)
+				where counter = sets.id and (item_type, item_id) >
+					(case when sets.id = s.counter then s.item_type else 0 end, case when sets.id = s.counter then s.item_id else 0 end)
+				order by counter, item_type, item_id limit 1) c
+			 where sets.id >= s.counter)
 			union all
 			(select counter, item_type, item_id from edges
 			 where (counter, item_type, item_id) > (s.counter, s.item_type, s.item_id)

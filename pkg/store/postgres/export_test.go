@@ -8,6 +8,9 @@ const IssueSQL = issueSQL
 // ReplaySQL is that of replays.
 const ReplaySQL = replaySQL
 
+// AuditSQL compares the next counters of a walk.
+const AuditSQL = walkSQL + compareSQL
+
 // SessionSQL is what every session of a store starts with.
 func SessionSQL(timeout time.Duration) string { return sessionSQL(timeout) }
 
