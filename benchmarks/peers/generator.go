@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"os"
 	"time"
 )
 
@@ -80,7 +79,7 @@ func (l *lab) raw(ctx context.Context, connections int, d time.Duration) (s Samp
 		defer socket[i].Close() //nolint:errcheck // nothing is sent any more
 		answer[i] = make([]byte, len(nothingAnswer))
 	}
-	m := newMeter(map[string]int{own: os.Getpid(), server: p.pid()})
+	m := newMeter(true, map[string]int{server: p.pid()})
 	s, err = callers(ctx, connections, d, func(_ context.Context, i int) error {
 		if _, err := io.WriteString(socket[i], nothingRequest); err != nil {
 			return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"time"
 
@@ -30,9 +29,10 @@ func (l *lab) openService(ctx context.Context, name string) (*tier1.Service, *po
 	lanes := func(b config.Batch) batch.Config {
 		return batch.Config{Lanes: b.Lanes, MaxBatch: b.MaxBatch, MaxQueue: b.MaxQueue, FlushTimeout: b.Timeout}
 	}
-	s, err := tier1.Start(db, clock.New(1), tiers.Contract(tiers.Postgres), tier1.Config{
-		Issue: lanes(c.Write), Replay: lanes(c.Replay), Tally: lanes(c.Tally), Retention: c.Events.Retention,
-	}, tier1.Hooks{})
+	s, err := tier1.Start( //nolint:contextcheck // its flushes outlive the callers; Close ends them
+		db, clock.New(1), tiers.Contract(tiers.Postgres), tier1.Config{
+			Issue: lanes(c.Write), Replay: lanes(c.Replay), Tally: lanes(c.Tally), Retention: c.Events.Retention,
+		}, tier1.Hooks{})
 	if err != nil {
 		return nil, nil, errors.Join(err, db.Close())
 	}
@@ -56,7 +56,7 @@ func (l *lab) interfaced(ctx context.Context, t Traffic, n int, d time.Duration)
 		for i := range pickers {
 			pickers[i] = newPicker(t, i)
 		}
-		m := newMeter(map[string]int{database: l.pg.pid, own: os.Getpid()})
+		m := newMeter(true, map[string]int{database: l.pg.pid})
 		s, err = callers(ctx, n, d, func(ctx context.Context, i int) error {
 			return service.Apply(ctx, []likes.Mutation{{Op: likes.Set, Edge: edge(pickers[i].like())}})[0].Err
 		})

@@ -36,7 +36,7 @@ type options struct {
 
 func main() {
 	if len(os.Args) == 4 && os.Args[1] == "front" {
-		fail(front(os.Args[2], os.Args[3]))
+		exit(front(os.Args[2], os.Args[3]))
 	}
 	var o options
 	only := flag.String("only", "", "measure the cases alone whose names match this `expression`; targets without all of theirs are left out")
@@ -51,11 +51,11 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) //nolint:forbidigo // this is main
 	err = run(ctx, o)
 	stop()
-	fail(err)
+	exit(err)
 }
 
-// fail ends the program.
-func fail(err error) {
+// exit ends the program.
+func exit(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "peers:", err)
 		os.Exit(1)

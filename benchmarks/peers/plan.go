@@ -61,25 +61,25 @@ type plan struct {
 	// of clients, cycle the one long run after a checkpoint.
 	length, scan, cycle time.Duration
 	rounds              int
+	// clients are tried for each way to use Postgres; the best one and the last
+	// take part in the rounds.
+	clients []int
 	// few and many are the likes of the grown databases.
 	few, many int64
 }
 
 // A smoke run shows that everything works; its numbers are worth little.
 func shortPlan() plan {
-	return plan{length: time.Second, scan: time.Second, cycle: 2 * time.Second, rounds: 2, few: 20_000, many: 200_000}
+	return plan{length: 600 * time.Millisecond, scan: time.Second, cycle: 2 * time.Second, rounds: 1, clients: []int{16, 64}, few: 20_000, many: 200_000}
 }
 
 // Six rounds are the fewest whose range holds the median with 95 % confidence.
 func fullPlan() plan {
-	return plan{length: 2500 * time.Millisecond, scan: 2 * time.Second, cycle: time.Minute, rounds: 6, few: 100_000, many: 10_000_000}
+	return plan{length: 2 * time.Second, scan: 2 * time.Second, cycle: time.Minute, rounds: 6, clients: []int{1, 4, 16, 64}, few: 100_000, many: 10_000_000}
 }
 
-// clientCounts are tried for each way to use Postgres.
-var clientCounts = []int{1, 4, 16, 64} //nolint:gochecknoglobals // a list that nobody changes
-
 // scanned are the systems whose best number of clients is searched.
-func scanned() []*Case {
+func (p *plan) scanned() []*Case {
 	var all []*Case
 	for _, s := range []struct {
 		name string
@@ -91,7 +91,7 @@ func scanned() []*Case {
 		{Trigger, triggers(), []Traffic{Hot, Uniform}},
 	} {
 		for _, t := range s.on {
-			for _, n := range clientCounts {
+			for _, n := range p.clients {
 				all = append(all, &Case{System: s.name, Traffic: t, Clients: n, Scan: true, run: func(ctx context.Context, l *lab, d time.Duration) (Sample, error) {
 					return l.pg.pgbench(ctx, s.of, t, n, d)
 				}})
@@ -175,15 +175,16 @@ func (p *plan) wanted(all []*Case) []*Case {
 func (p *plan) measure(ctx context.Context, l *lab, progress io.Writer) ([]*Case, error) {
 	say := func(format string, args ...any) { fmt.Fprintf(progress, format+"\n", args...) } //nolint:errcheck // progress is not worth failing for
 	try := func(c *Case, d time.Duration, where string) error {
+		began := time.Now()
 		s, err := c.run(ctx, l, d)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.Name(), err)
 		}
 		c.Samples = append(c.Samples, s)
-		say("%-8s %-50s %10.0f/s", where, c.Name(), s.Rate)
+		say("%-8s %-50s %10.0f/s  %5.1f s", where, c.Name(), s.Rate, time.Since(began).Seconds())
 		return nil
 	}
-	scan := p.wanted(scanned())
+	scan := p.wanted(p.scanned())
 	for _, c := range scan {
 		if err := try(c, p.scan, "scan"); err != nil {
 			return nil, err
@@ -199,11 +200,12 @@ func (p *plan) measure(ctx context.Context, l *lab, progress io.Writer) ([]*Case
 		if !slices.ContainsFunc(rounds, func(c *Case) bool { return slices.Contains(g.uses, c.System) }) {
 			continue
 		}
-		say("grow     %d likes", g.rows)
+		began := time.Now()
 		var err error
 		if *g.into, err = l.grow(ctx, g.rows); err != nil {
 			return nil, err
 		}
+		say("grow     %d likes in %.1f s", g.rows, time.Since(began).Seconds())
 	}
 	for round := range p.rounds {
 		for i := range rounds {

@@ -34,7 +34,7 @@ func openDatabases(ctx context.Context) (d *databases, err error) {
 		return nil, err
 	}
 	d = &databases{server: server}
-	defer func() {
+	defer func() { //nolint:contextcheck // removing must outlive an interrupt
 		if err != nil {
 			err = errors.Join(err, server.Close())
 		}
@@ -58,7 +58,7 @@ func (d *databases) dsn(name string) string {
 }
 
 func (d *databases) close(ctx context.Context) error {
-	return errors.Join(d.admin.Close(ctx), d.server.Close())
+	return errors.Join(d.admin.Close(ctx), d.server.Close()) //nolint:contextcheck // removing must outlive an interrupt
 }
 
 // durability returns the settings that decide what an acknowledged like is worth,

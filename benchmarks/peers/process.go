@@ -74,7 +74,7 @@ func (p *process) accepts(ctx context.Context) error {
 func (p *process) stop() error {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
 	select {
-	case <-p.done:
+	case <-p.done: //nolint:errcheck // how it ends is not what is measured
 		return nil
 	case <-time.After(patience):
 		return errors.Join(fmt.Errorf("%s did not end: it was killed", p.cmd.Path), p.cmd.Process.Kill())

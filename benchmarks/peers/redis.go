@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strconv"
 	"time"
 
@@ -44,7 +43,7 @@ func openRedis(ctx context.Context, fsync string) (r *redisServer, err error) {
 	ip, e1 := server.IP(ctx)
 	pid, e2 := server.ProcessID(ctx)
 	if err := errors.Join(e1, e2); err != nil {
-		return nil, errors.Join(err, server.Close())
+		return nil, errors.Join(err, server.Close()) //nolint:contextcheck // removing must outlive an interrupt
 	}
 	r.addr, r.pid = net.JoinHostPort(ip, "6379"), pid
 	return r, nil
@@ -86,7 +85,7 @@ func (r *redisServer) direct(ctx context.Context, t Traffic, n int, d time.Durat
 		for i := range pickers {
 			pickers[i] = newPicker(t, i)
 		}
-		m := newMeter(map[string]int{database: r.pid, own: os.Getpid()})
+		m := newMeter(true, map[string]int{database: r.pid})
 		s, err := callers(ctx, n, d, func(ctx context.Context, i int) error {
 			item, user := pickers[i].like()
 			_, err := redisLike(ctx, c, script, item, user)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"likectl/benchmarks/bench"
 )
 
@@ -41,31 +43,44 @@ const (
 // meter adds up the processor time of processes from one instant to another.
 type meter struct {
 	pids   map[string]int
+	self   bool // this process too, without its children: they are the servers
 	before map[string]time.Duration
 }
 
 // newMeter starts to count.
-func newMeter(pids map[string]int) *meter {
-	m := &meter{pids: pids}
+func newMeter(self bool, pids map[string]int) *meter {
+	m := &meter{pids: pids, self: self}
 	m.before = m.read()
 	return m
 }
 
 func (m *meter) read() map[string]time.Duration {
-	out := make(map[string]time.Duration, len(m.pids))
+	out := make(map[string]time.Duration, len(m.pids)+1)
 	for name, pid := range m.pids {
 		out[name] = bench.CPU(pid)
+	}
+	if m.self {
+		out[own] = selfCPU()
 	}
 	return out
 }
 
 // perLike returns the time since the start, for each of n likes.
 func (m *meter) perLike(n int64) map[string]float64 {
-	out := make(map[string]float64, len(m.pids))
+	out := make(map[string]float64, len(m.pids)+1)
 	for name, cpu := range m.read() {
 		out[name] = perOne(cpu-m.before[name], n)
 	}
 	return out
+}
+
+// selfCPU returns the processor time of this process.
+func selfCPU() time.Duration {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		return 0 // never with these arguments (getrusage(2))
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // perOne is in microseconds.

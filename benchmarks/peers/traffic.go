@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -149,8 +148,7 @@ func drive(ctx context.Context, address string, connections int, rate float64, d
 	source func(connection int, to *tally) *script,
 ) (s Sample, unsure int64, err error) {
 	var to tally
-	pids[own] = os.Getpid()
-	m := newMeter(pids)
+	m := newMeter(true, pids)
 	from := time.Duration(warmup * float64(d))
 	got, err := load.Run(ctx, load.Config{
 		Network: "tcp", Address: address, Connections: connections, Rate: rate, Poisson: rate > 0,
