@@ -71,6 +71,9 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	p.only = o.only
 	r := Report{Started: time.Now().UTC(), Machine: result.ThisMachine(), Full: o.full, Seconds: p.length.Seconds()}
+	if err := os.MkdirAll(o.out, 0o755); err != nil { //nolint:gosec // results are for everybody
+		return err // better now than at the end
+	}
 	l, err := openLab(ctx)
 	if err != nil {
 		return err
@@ -83,8 +86,5 @@ func run(ctx context.Context, o options) (err error) {
 	r.Rounds = p.rounds
 	r.Took = time.Since(r.Started).Seconds()
 	r.Targets = judge(r.Cases)
-	if err := r.markdown(os.Stdout); err != nil {
-		return err
-	}
-	return r.store(filepath.Join(o.out, r.name()))
+	return errors.Join(r.store(filepath.Join(o.out, r.name())), r.markdown(os.Stdout))
 }

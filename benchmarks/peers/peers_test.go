@@ -169,7 +169,10 @@ func TestTargetsArePairedByRound(t *testing.T) {
 	require.InDelta(t, 35, cpu.Value, 1e-9)
 	require.False(t, cpu.Pass, "35 us are more than 30")
 	require.False(t, byWhat["256 in flight: likes per fsync"].Pass)
-	require.NotContains(t, byWhat, "HTTP: hot over uniform", "a target without its cases is left out")
+	uncounted := made(Interface, Hot, 256, 1, 1)
+	uncounted.Samples[0].Syncs, uncounted.Samples[1].Syncs = 0, 0
+	require.Empty(t, judge([]*Case{uncounted}))
+	require.NotContains(t, byWhat, "likectl HTTP: hot over uniform", "a target without its cases is left out")
 }
 
 func TestTheUpperBoundDecidesWhereItIsTheTarget(t *testing.T) {

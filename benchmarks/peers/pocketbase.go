@@ -43,7 +43,8 @@ func (l *lab) startBase(ctx context.Context, synchronous string, hot int) (p *pr
 
 // baseSettings reads back what PocketBase says of itself.
 func (l *lab) baseSettings(ctx context.Context) (all []Setting, err error) {
-	for setting, number := range map[string]string{durable: "2", asShipped: "1"} { // pragma synchronous
+	for _, s := range []struct{ setting, number string }{{durable, "2"}, {asShipped, "1"}} { // pragma synchronous
+		setting, number := s.setting, s.number
 		p, end, err := l.startBase(ctx, setting, 0)
 		if err != nil {
 			return nil, err

@@ -85,7 +85,9 @@ func (r *Report) markdown(out io.Writer) error {
   shipped with NORMAL. Its count is the total of a filtered page, of an item with 100,000 likes.
 - *Redis*: a Lua script that adds to a set and counts; a connection per client, or behind net/http.
 - *likectl interface*: callers of the service in the load's own process; *HTTP*: a real process,
-  tokens verified, limits on callers off.
+  tokens verified, limits on callers off; *likes:batch* of 50; *one caller*: by turns through the
+  batcher and with the store's same single statement; *few* and *many rows*: the default workload's
+  writes on a database that has grown.
 `)
 	_, err := io.WriteString(out, b.String())
 	return err
