@@ -45,7 +45,7 @@ nightly: ## test, then the long runs: 200 kills an engine, long random programs,
 	$(MAKE) fuzz FUZZ_INPUTS=500000 FUZZ_SECONDS=60
 
 .PHONY: bench-peers
-bench-peers: ## tier 1 beside plain Postgres, Redis and PocketBase, 25 minutes; SHORT=1: 4 minutes, to see that it works
+bench-peers: ## tier 1 beside plain Postgres, Redis and PocketBase, 20 minutes; SHORT=1: 3 minutes, to see that it works
 	go run ./benchmarks/peers $(if $(SHORT),,-full)
 
 .PHONY: fuzz

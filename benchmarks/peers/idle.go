@@ -27,7 +27,9 @@ func (l *lab) alone(ctx context.Context, d time.Duration) (Sample, error) {
 		if err != nil {
 			return s, 0, err
 		}
+		m := newMeter(true, map[string]int{database: l.pg.pid})
 		s, err = takeTurns(ctx, service, db, d)
+		s.CPU = m.perLike(s.Done)
 		return s, 0, errors.Join(err, service.Close(context.WithoutCancel(ctx)), db.Close())
 	})
 }

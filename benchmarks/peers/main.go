@@ -2,7 +2,7 @@
 // Postgres in several ways, a naive handler before it, PocketBase and Redis, all on
 // this machine, with the same durability, in interleaved rounds.
 //
-//	make bench-peers           # everything: some 25 minutes
+//	make bench-peers           # everything: some 20 minutes
 //	make bench-peers SHORT=1   # to see that it works: less than 4 minutes
 //
 // Every round starts from empty tables. After it the counts are compared with the
@@ -40,7 +40,7 @@ func main() {
 	}
 	var o options
 	only := flag.String("only", "", "measure the cases alone whose names match this `expression`; targets without all of theirs are left out")
-	flag.BoolVar(&o.full, "full", false, "measure for 25 minutes; without it each case runs for a second, to see that it works")
+	flag.BoolVar(&o.full, "full", false, "measure for some 20 minutes; without it each case runs for a second, to see that it works")
 	flag.StringVar(&o.out, "out", "benchmarks/results", "`folder` of the results")
 	flag.Parse()
 	var err error

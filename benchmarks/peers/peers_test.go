@@ -217,10 +217,10 @@ func TestPlansName(t *testing.T) {
 	p := shortPlan()
 	p.only = regexp.MustCompile("^likectl interface, hot")
 	require.Len(t, p.wanted(p.fixed(new(grown), new(grown))), 2)
-	require.Empty(t, p.wanted(p.scanned()))
+	require.Empty(t, p.wanted(scanned()))
 	names := map[string]bool{}
 	p.only = regexp.MustCompile("")
-	for _, c := range append(p.scanned(), p.fixed(new(grown), new(grown))...) {
+	for _, c := range append(scanned(), p.fixed(new(grown), new(grown))...) {
 		require.False(t, names[c.Name()], "%s twice", c.Name())
 		names[c.Name()] = true
 	}

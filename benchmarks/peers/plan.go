@@ -61,25 +61,24 @@ type plan struct {
 	// of clients, cycle the one long run after a checkpoint.
 	length, scan, cycle time.Duration
 	rounds              int
-	// clients are tried for each way to use Postgres; the best one and the last
-	// take part in the rounds.
-	clients []int
 	// few and many are the likes of the grown databases.
 	few, many int64
 }
 
 // A smoke run shows that everything works; its numbers are worth little.
 func shortPlan() plan {
-	return plan{length: 600 * time.Millisecond, scan: time.Second, cycle: 2 * time.Second, rounds: 1, clients: []int{16, 64}, few: 20_000, many: 200_000}
+	return plan{length: 600 * time.Millisecond, scan: time.Second, cycle: 2 * time.Second, rounds: 1, few: 20_000, many: 200_000}
 }
 
 // Six rounds are the fewest whose range holds the median with 95 % confidence.
 func fullPlan() plan {
-	return plan{length: 2 * time.Second, scan: 2 * time.Second, cycle: time.Minute, rounds: 6, clients: []int{1, 4, 16, 64}, few: 100_000, many: 10_000_000}
+	return plan{length: 2 * time.Second, scan: 2 * time.Second, cycle: time.Minute, rounds: 6, few: 100_000, many: 10_000_000}
 }
 
-// scanned are the systems whose best number of clients is searched.
-func (p *plan) scanned() []*Case {
+// scanned are the ways to use Postgres, each with all numbers of clients that are
+// tried. The best one and the last take part in the rounds.
+func scanned() []*Case {
+	clients := [...]int{1, 4, 16, 64}
 	var all []*Case
 	for _, s := range []struct {
 		name string
@@ -91,7 +90,7 @@ func (p *plan) scanned() []*Case {
 		{Trigger, triggers(), []Traffic{Hot, Uniform}},
 	} {
 		for _, t := range s.on {
-			for _, n := range p.clients {
+			for _, n := range clients {
 				all = append(all, &Case{System: s.name, Traffic: t, Clients: n, Scan: true, run: func(ctx context.Context, l *lab, d time.Duration) (Sample, error) {
 					return l.pg.pgbench(ctx, s.of, t, n, d)
 				}})
@@ -184,7 +183,7 @@ func (p *plan) measure(ctx context.Context, l *lab, progress io.Writer) ([]*Case
 		say("%-8s %-50s %10.0f/s  %5.1f s", where, c.Name(), s.Rate, time.Since(began).Seconds())
 		return nil
 	}
-	scan := p.wanted(p.scanned())
+	scan := p.wanted(scanned())
 	for _, c := range scan {
 		if err := try(c, p.scan, "scan"); err != nil {
 			return nil, err
