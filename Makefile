@@ -45,6 +45,10 @@ nightly: ## test, then the long runs: 200 kills an engine, long random programs,
 	go test -race -count=3 -shuffle=on -p 1 -timeout 3h $$(go list ./... | grep -v /benchmarks/)
 	$(MAKE) fuzz FUZZ_INPUTS=500000 FUZZ_SECONDS=60
 
+.PHONY: bench-peers
+bench-peers: ## tier 1 beside plain Postgres, Redis and PocketBase, 20 minutes; SHORT=1: 3 minutes, to see that it works
+	go run ./benchmarks/peers $(if $(SHORT),,-full)
+
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZ_INPUTS (20000) inputs at a time, for at least FUZZ_SECONDS (0)
 	@grep -rHoE --include='*_test.go' 'func Fuzz\w+' cmd tiers pkg benchmarks | sed 's/func //' | sort -u | \

@@ -96,6 +96,12 @@ type processTime struct {
 	cpu    time.Duration
 }
 
+// CPU returns the processor time that a process and its descendants have used.
+func CPU(pid int) time.Duration {
+	w := watch{names: []string{""}, pids: map[string]int{"": pid}}
+	return w.read()[""]
+}
+
 // tick is the unit of /proc/PID/stat: USER_HZ, 100 on every Linux there is.
 const tick = 10 * time.Millisecond
 
