@@ -53,6 +53,9 @@ type Config struct {
 	Seed             uint64
 	// Watch are processes whose processor time is noted, by name.
 	Watch map[string]int
+	// Log reads how many bytes the database has written to its log and how often it
+	// has flushed it; nil: nobody looks.
+	Log func(context.Context) (bytes, flushes int64, err error)
 	// Unchecked leaves out the comparison of counts with edges.
 	Unchecked bool
 
@@ -149,13 +152,15 @@ func (c *Config) progress(done, total int64) {
 // measure generates the load and fills in what it found.
 func (c *Config) measure(ctx context.Context, r *result.Run) error {
 	l := c.load()
-	watch := newWatch(c.Watch)
+	watch, wal := newWatch(c.Watch), newLogWatch(ctx, c.Log)
 	before := c.readMetrics(ctx, c.Warmup)
 	watch.start(ctx, c.Warmup)
+	wal.start(c.Warmup)
 	ticks := l.Tick
 	l.Tick = func(in load.Interval) {
+		log, flushes := wal.step()
 		r.Series = append(r.Series, result.Point{
-			At: in.At.Seconds(), OK: in.OK, Failed: in.Failed, P50: ms(in.P50), P99: ms(in.P99), CPU: watch.step(),
+			At: in.At.Seconds(), OK: in.OK, Failed: in.Failed, P50: ms(in.P50), P99: ms(in.P99), CPU: watch.step(), Log: log, Flushes: flushes,
 		})
 		if ticks != nil {
 			ticks(in)
@@ -189,6 +194,7 @@ func (c *Config) measure(ctx context.Context, r *result.Run) error {
 	}
 	r.Processes = append(watch.stop(ok), result.Process{Name: "bench", CPU: got.CPU.Seconds(), PerRequest: perRequest(got.CPU, ok)})
 	c.readServer(ctx, r, <-before)
+	r.Server.Log, r.Server.Flushes = wal.stop()
 	judge(r, got, sent, ok)
 	return nil
 }

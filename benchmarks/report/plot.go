@@ -141,6 +141,7 @@ func overTime(r *result.Run) []chart {
 	latency := chart{title: "Latency by second", x: "s", y: "ms", logY: true, lines: []line{{name: "P50"}, {name: "P99"}}}
 	rate := chart{title: "Answers by second", x: "s", y: "per second", lines: []line{{name: "as wanted"}, {name: "failed"}}}
 	cpu := chart{title: "Processors", x: "s", y: "cores"}
+	log := chart{title: "The database's log", x: "s", y: "per second", logY: true, lines: []line{{name: "bytes"}, {name: "flushes"}}}
 	byName := map[string]int{}
 	for _, p := range r.Series[:max(0, len(r.Series)-1)] {
 		add := func(c *chart, i int, y float64) {
@@ -150,6 +151,8 @@ func overTime(r *result.Run) []chart {
 		add(&latency, 1, p.P99)
 		add(&rate, 0, float64(p.OK))
 		add(&rate, 1, float64(p.Failed))
+		add(&log, 0, float64(p.Log))
+		add(&log, 1, float64(p.Flushes))
 		for name, used := range p.CPU {
 			i, ok := byName[name]
 			if !ok {
@@ -163,6 +166,9 @@ func overTime(r *result.Run) []chart {
 	charts := []chart{latency, rate}
 	if len(cpu.lines) > 0 {
 		charts = append(charts, cpu)
+	}
+	if r.Server.Log > 0 {
+		charts = append(charts, log)
 	}
 	return charts
 }

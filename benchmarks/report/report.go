@@ -69,6 +69,14 @@ func markdown(out io.Writer, runs []result.Run) error {
 			fmt.Fprintf(&b, "| %s | %.0f | %s | %.2f | %.1f |\n", runs[i].Workload.Name, runs[i].Wanted, p.Name, p.CPU/max(runs[i].Seconds, 1e-9), p.PerRequest)
 		}
 	}
+	fmt.Fprintln(&b, "\n| workload | wanted/s | log bytes a like | likes a flush | likes a transaction |\n|---|--:|--:|--:|--:|")
+	for i := range runs {
+		s := runs[i].Server
+		if s.Commits > 0 {
+			fmt.Fprintf(&b, "| %s | %.0f | %.0f | %.1f | %.1f |\n", runs[i].Workload.Name, runs[i].Wanted,
+				float64(s.Log)/max(s.Operations, 1), s.Operations/max(float64(s.Flushes), 1), s.Operations/s.Commits)
+		}
+	}
 	_, err := io.WriteString(out, b.String())
 	return err
 }

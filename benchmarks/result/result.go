@@ -82,6 +82,9 @@ type Point struct {
 	Failed int64   `json:"failed"`
 	P50    float64 `json:"p50_ms"`
 	P99    float64 `json:"p99_ms"`
+	// Log and Flushes are those of Server, in this second.
+	Log     int64 `json:"log_bytes,omitempty"`
+	Flushes int64 `json:"log_flushes,omitempty"`
 	// CPU is the processors that each process used, by its name.
 	CPU map[string]float64 `json:"cpu,omitempty"`
 }
@@ -99,6 +102,10 @@ type Server struct {
 	// Commits are durable transactions of writes, Operations the likes in them.
 	Commits    float64 `json:"commits"`
 	Operations float64 `json:"operations"`
+	// Log is what the database wrote to its log, in bytes, and Flushes how often it
+	// flushed it; 0 if nobody looked, Flushes -1 if the server does not tell.
+	Log     int64 `json:"log_bytes"`
+	Flushes int64 `json:"log_flushes"`
 }
 
 // Check is the comparison of every count with its edges after the run.

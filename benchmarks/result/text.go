@@ -43,6 +43,13 @@ func (r *Run) Text(out io.Writer) error {
 	if r.Server.Commits > 0 {
 		fmt.Fprintf(&b, "durable transactions: %s, with %.1f likes each\n", group(int64(r.Server.Commits)), r.Server.Operations/r.Server.Commits)
 	}
+	if r.Server.Log > 0 && r.Server.Operations > 0 {
+		fmt.Fprintf(&b, "the database's log: %.0f bytes a like", float64(r.Server.Log)/r.Server.Operations)
+		if r.Server.Flushes > 0 {
+			fmt.Fprintf(&b, ", %s flushes, %.1f likes each", group(r.Server.Flushes), r.Server.Operations/float64(r.Server.Flushes))
+		}
+		b.WriteByte('\n')
+	}
 	if r.Late.Count > 0 {
 		fmt.Fprintf(&b, "the generator was late by %.3f ms at the 99th percentile\n", r.Late.P99)
 	}

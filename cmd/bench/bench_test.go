@@ -15,7 +15,11 @@ import (
 	"likectl/cmd/app"
 	"likectl/cmd/cli"
 	"likectl/pkg/config"
+	"likectl/pkg/store/postgres"
+	containers "likectl/testcontainers"
 )
+
+func TestMain(m *testing.M) { containers.Main(m) }
 
 func execute(t *testing.T, args ...string) (out string, code int, err error) {
 	t.Helper()
@@ -32,7 +36,11 @@ func execute(t *testing.T, args ...string) (out string, code int, err error) {
 // serve starts a server on a new data folder.
 func serve(t *testing.T) (api, admin, data string) {
 	t.Helper()
-	cfg := config.Default()
+	return serveWith(t, config.Default())
+}
+
+func serveWith(t *testing.T, cfg config.Config) (api, admin, data string) {
+	t.Helper()
 	cfg.Data, cfg.Listen, cfg.AdminListen = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
 	s, err := app.Open(t.Context(), cfg, app.Quiet(), false)
 	require.NoError(t, err)
@@ -126,4 +134,28 @@ func TestPreloadMakesEdgesOnce(t *testing.T) {
 	out, _, err := execute(t, append(args, "--output", "json")...)
 	require.NoError(t, err)
 	require.Contains(t, out, `"counters":70,"different":0`)
+}
+
+func TestTheLogOfPostgresIsMeasured(t *testing.T) {
+	dsn := containers.SharedPostgres(t).Database(t)
+	_, err := postgres.SchemaUp(t.Context(), dsn)
+	require.NoError(t, err)
+	cfg := config.Default()
+	cfg.Postgres.DSN = config.Secret(dsn)
+	api, admin, data := serveWith(t, cfg)
+	t.Setenv("LIKECTL_POSTGRES_DSN", dsn)
+	file := filepath.Join(t.TempDir(), "r.json")
+	out, _, err := execute(t, "run", "--url", api, "--admin", admin, "--data", data, "--workload", "write", "--rate", "0", "--duration", "2s", "--warmup", "100ms",
+		"--connections", "8", "--out", file)
+	require.NoError(t, err, out)
+	require.Contains(t, out, "bytes a like")
+	runs, err := result.Read(file)
+	require.NoError(t, err)
+	s := runs[0].Server
+	require.Greater(t, s.Log, int64(50*s.Operations), "%+v", s)
+	require.Positive(t, s.Flushes)
+	require.Positive(t, runs[0].Series[0].Log)
+	out, _, err = execute(t, "report", "--format", "html", file)
+	require.NoError(t, err)
+	require.Contains(t, out, "The database&#39;s log")
 }

@@ -23,6 +23,7 @@ import (
 	"likectl/pkg/config"
 	"likectl/pkg/progress"
 	"likectl/pkg/scrape"
+	"likectl/pkg/store/postgres"
 	"likectl/pkg/telemetry"
 )
 
@@ -56,6 +57,9 @@ At the end every count is compared with its edges. A run is INVALID, and exits
 with 3, if counts differ, if less than 99 % of what was due was answered as wanted,
 or if the generator itself was the limit. --expect sets bounds of your own, which
 exit with 3 too.
+
+With -c of a server on Postgres, or LIKECTL_POSTGRES_DSN, it is noted too what the
+database writes to its log and how often it flushes it.
 
 It writes likes to the server: use one that may be filled with them. The admin
 token and the one for the API are made with the secret in the data folder.
@@ -174,10 +178,21 @@ func connect(ctx context.Context, errOut io.Writer, o Options) (c bench.Config, 
 	c.Admin, c.ItemNumber, c.Metrics = admin, kind, scrape.NewClient(o.Admin)
 	build := telemetry.ReadBuild()
 	c.Version = build.Version + " " + build.Revision
+	closeLog := func() {}
+	if dsn := o.Config.Postgres.DSN.Reveal(); dsn != "" {
+		wal, err := postgres.OpenWAL(ctx, dsn)
+		if err != nil {
+			admin.Close()
+			return c, nil, fmt.Errorf("nothing was sent: %w", err)
+		}
+		c.Log = wal.Read
+		closeLog = func() { _ = wal.Close(context.WithoutCancel(ctx)) } // it was only read
+	}
 	p := &phases{out: errOut}
 	c.Phase, c.Progress, c.Tick = p.begin, p.at, p.tick
 	return c, func() {
 		p.stop()
+		closeLog()
 		c.Metrics.Close()
 		admin.Close()
 	}, nil
