@@ -60,7 +60,7 @@ func Open(ctx context.Context, cfg config.Config, log *slog.Logger, adopt bool) 
 	if err != nil {
 		return nil, err
 	}
-	outside, err := openAuthorizer(cfg)
+	outside, err := openAuthorizer(ctx, cfg, log)
 	if err != nil {
 		return nil, err
 	}

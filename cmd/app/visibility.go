@@ -1,7 +1,9 @@
 package app
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 
 	"likectl/cmd/cli"
 	"likectl/pkg/config"
@@ -11,7 +13,7 @@ import (
 
 // openAuthorizer opens the outside service that decides who sees what, nil if there
 // is none. Its errors carry the exit code 2.
-func openAuthorizer(cfg config.Config) (*visibility.Authorizer, error) {
+func openAuthorizer(ctx context.Context, cfg config.Config, log *slog.Logger) (*visibility.Authorizer, error) {
 	if cfg.Visibility.Authorizer.URL == "" {
 		return nil, nil //nolint:nilnil // there is none, which is no error
 	}
@@ -19,7 +21,7 @@ func openAuthorizer(cfg config.Config) (*visibility.Authorizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := visibility.OpenAuthorizer(cfg.Visibility.Authorizer.Outside(types))
+	a, err := visibility.OpenAuthorizer(ctx, visibility.AuthorizerConfig{Endpoint: cfg.Visibility.Authorizer.Endpoint(), Types: types, Log: log})
 	if errors.Is(err, likes.ErrInvalid) {
 		err = cli.Usagef("visibility.authorizer.%w", err)
 	}

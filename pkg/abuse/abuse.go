@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"likectl/pkg/likes"
+	"likectl/pkg/reload"
 )
 
 // ErrRefused is returned where the list or the scorer refuses the attempt. Which of
@@ -86,7 +87,8 @@ type Hooks struct {
 	Refused func(reason string)
 	// Scored is told how each question to the scorer ended, one of [Results].
 	Scored func(result string)
-	// Read is told of every reading of a file: "list" or "token".
+	// Read is told of every reading of a file, "list" or "token", maybe of both at
+	// once.
 	Read func(file string, err error)
 }
 
@@ -100,13 +102,10 @@ type Guard struct {
 	cfg    Config
 	scorer *scorer // nil: none
 	list   atomic.Pointer[list]
-	files  []*watched
+	file   *reload.File // of the list; nil: none
 
 	mu      sync.Mutex // looking at all limits of an attempt and taking of them is one step
 	buckets buckets
-
-	stop  context.CancelFunc
-	ended sync.WaitGroup
 }
 
 // Open returns a guard that keeps up with its files until Close, or ErrInvalid
@@ -118,25 +117,56 @@ func Open(ctx context.Context, cfg Config) (*Guard, error) {
 	if cfg.SlowFactor < 2 && cfg.List != "" {
 		return nil, likes.Errorf(likes.ErrInvalid, "slow factor %d, want at least 2", cfg.SlowFactor)
 	}
-	g := &Guard{cfg: cfg, stop: func() {}}
-	g.list.Store(&list{})
+	g := &Guard{cfg: cfg}
 	var err error
 	if g.buckets, err = newBuckets(cfg.Velocity, max(cfg.SlowFactor, 1)); err != nil {
 		return nil, err
 	}
 	if cfg.Scorer.URL != "" {
-		if g.scorer, err = newScorer(cfg.Scorer, cfg.Types, cfg.Log); err != nil {
+		if g.scorer, err = openScorer(ctx, &g.cfg); err != nil {
 			return nil, err
 		}
 	}
-	g.files = g.watch()
-	for _, f := range g.files {
-		if err := f.read(); err != nil {
-			return nil, likes.Errorf(likes.ErrInvalid, "%w", err)
-		}
+	if cfg.List == "" {
+		g.list.Store(&list{})
+		return g, nil
 	}
-	g.follow(ctx)
+	g.file, err = reload.Open(ctx, reload.Config{
+		Name: "list file", Path: cfg.List, MaxBytes: maxList, Every: cfg.Refresh, Use: g.useList, Read: cfg.read("list"), Log: cfg.Log,
+	})
+	if err != nil {
+		return nil, errors.Join(err, g.Close(ctx))
+	}
 	return g, nil
+}
+
+// read returns the hook of one file's readings.
+func (c *Config) read(file string) func(error) {
+	if c.Hooks.Read == nil {
+		return nil
+	}
+	return func(err error) { c.Hooks.Read(file, err) }
+}
+
+// useList puts a list in force.
+func (g *Guard) useList(doc []byte) error {
+	l, err := parseList(doc)
+	if err != nil {
+		return err
+	}
+	if g.list.Swap(l) != nil {
+		g.cfg.Log.Info("the reputation list changed", "entries", l.size())
+	}
+	return nil
+}
+
+// Close ends the reading of files and the connections to the scorer.
+func (g *Guard) Close(context.Context) error {
+	g.file.Close()
+	if g.scorer != nil {
+		g.scorer.service.Close()
+	}
+	return nil
 }
 
 // Batch says whether entries of batches are to be checked.

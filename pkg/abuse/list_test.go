@@ -194,7 +194,7 @@ func TestTheListIsReadAgainAndABrokenOneIsNotInForce(t *testing.T) {
 	require.NoError(t, os.Remove(name))
 	replace(t, name, "user 2 deny\n") // as it was
 	within(t, func() bool {
-		return strings.Contains(seen.logged(), "a file against abuse is read") || strings.Count(seen.logged(), "entries=1") > 1
+		return strings.Contains(seen.logged(), "changed=false") || strings.Count(seen.logged(), "entries=1") > 1
 	}, "nothing says that it is good again")
 	require.True(t, denied(2))
 	replace(t, name, "")

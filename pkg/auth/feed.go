@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"os"
 	"sync"
 	"time"
+
+	"likectl/pkg/bounded"
 )
 
 const (
@@ -38,7 +38,7 @@ type feed struct {
 
 // load reads a file for the first time.
 func (f *feed) load() error {
-	doc, err := readFile(f.source.File)
+	doc, err := bounded.ReadFile(f.source.File, maxDocument)
 	keys, _, err := f.parse(doc, err)
 	if err != nil {
 		return err
@@ -56,7 +56,9 @@ func (f *feed) read(ctx context.Context) (keys []*key, bad []error, err error) {
 	if f.source.URL != "" {
 		doc, err = fetch(ctx, f.source.URL)
 	} else {
-		doc, err = readFile(f.source.File)
+		// All of it each time, which costs less than to trust the resolution of
+		// its modification time.
+		doc, err = bounded.ReadFile(f.source.File, maxDocument)
 	}
 	return f.parse(doc, err)
 }
@@ -78,32 +80,6 @@ func (f *feed) parse(doc []byte, err error) (keys []*key, bad []error, _ error) 
 		return nil, nil, fmt.Errorf("key file %s: %w", f.source.File, err)
 	}
 	return keys, bad, nil
-}
-
-// readFile reads all of it each time, which costs less than to trust the
-// resolution of its modification time.
-func readFile(name string) ([]byte, error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is no regular file") // a pipe would never end
-	}
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close() //nolint:errcheck // nothing was written
-	return readAll(file)
-}
-
-func readAll(r io.Reader) ([]byte, error) {
-	b, err := io.ReadAll(io.LimitReader(r, maxDocument+1))
-	if err == nil && len(b) > maxDocument {
-		return nil, fmt.Errorf("it has more than %d bytes", maxDocument)
-	}
-	return b, err
 }
 
 // fetch gets a JWKS. Redirects are not followed: they could lead away from https,
@@ -131,7 +107,7 @@ func fetch(ctx context.Context, url string) ([]byte, error) {
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("answered %s, want 200 and no redirect", resp.Status)
 	}
-	return readAll(resp.Body)
+	return bounded.ReadAll(resp.Body, maxDocument)
 }
 
 // ask asks for a reading and returns what is closed at its end: of the one under

@@ -7,6 +7,7 @@ import (
 
 	"likectl/pkg/abuse"
 	"likectl/pkg/limit"
+	"likectl/pkg/outside"
 )
 
 // Abuse says how fake likes are kept out. Nothing of it is on by default.
@@ -52,7 +53,7 @@ func defaultAbuse() Abuse {
 	}
 }
 
-// maxInFlight connections to a scorer are many times what one process can use.
+// maxInFlight connections to an outside service are many times what one process can use.
 const maxInFlight = 10_000
 
 // check tells report every key that is wrong; request is the time of a request.
@@ -83,9 +84,10 @@ func (a *Abuse) check(report func(ok bool, key, want string), request time.Durat
 }
 
 func (a *Abuse) scorer() abuse.Scorer {
+	s := a.Scorer
 	return abuse.Scorer{
-		URL: a.Scorer.URL, TokenFile: a.Scorer.TokenFile, Timeout: a.Scorer.Timeout,
-		FailClosed: a.Scorer.OnError == "refuse", MaxInFlight: a.Scorer.MaxInFlight,
+		Endpoint:   outside.Endpoint{URL: s.URL, TokenFile: s.TokenFile, Timeout: s.Timeout, MaxInFlight: s.MaxInFlight},
+		FailClosed: s.OnError == "refuse",
 	}
 }
 

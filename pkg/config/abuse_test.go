@@ -9,6 +9,7 @@ import (
 	"likectl/pkg/abuse"
 	"likectl/pkg/likes"
 	"likectl/pkg/limit"
+	"likectl/pkg/outside"
 )
 
 func TestNothingAgainstAbuseIsOnByDefault(t *testing.T) {
@@ -48,7 +49,8 @@ abuse:
 		},
 		List: "list.txt", SlowFactor: 4, Batch: true, Refresh: 9 * time.Second,
 		Scorer: abuse.Scorer{
-			URL: "http://127.0.0.1:9/score", TokenFile: "t", Timeout: 20 * time.Millisecond, FailClosed: true, MaxInFlight: 3,
+			Endpoint:   outside.Endpoint{URL: "http://127.0.0.1:9/score", TokenFile: "t", Timeout: 20 * time.Millisecond, MaxInFlight: 3},
+			FailClosed: true,
 		},
 	}, cfg.Guard())
 	require.Equal(t, "X-Device", cfg.Abuse.DeviceHeader)

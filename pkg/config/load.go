@@ -183,7 +183,7 @@ func (c Config) problems() (bad []Problem) {
 	check(c.Limits.MaxKeys <= maxKeys, "limits.max_keys", fmt.Sprintf("want at most %d", maxKeys))
 	c.Limits.check(check)
 	c.Abuse.check(check, c.HTTP.RequestTimeout)
-	c.Visibility.check(check)
+	c.Visibility.check(check, c.HTTP.RequestTimeout)
 	check(c.Log.Format == "text" || c.Log.Format == "json", "log.format", "want text or json")
 	check(oneOf(c.Log.Level, "debug", "info", "warn", "error"), "log.level", "want debug, info, warn or error")
 	for section, b := range map[string]Batch{"write": c.Write, "replay": c.Replay} {

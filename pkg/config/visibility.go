@@ -4,8 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"likectl/pkg/likes"
-	"likectl/pkg/visibility"
+	"likectl/pkg/outside"
 )
 
 // Visibility says how who may see an item is found out.
@@ -17,17 +16,17 @@ type Visibility struct {
 
 // Authorizer is an outside service that decides.
 type Authorizer struct {
-	URL           string        `mapstructure:"url" doc:"https URL, http on this machine only; empty: the tables here decide"`
-	Timeout       time.Duration `mapstructure:"timeout" doc:"after which a call is given up and the request answered 503"`
-	MaxConcurrent int           `mapstructure:"max_concurrent" doc:"calls at once; more wait, within the timeout"`
-	TokenFile     string        `mapstructure:"token_file" doc:"file with a bearer token for the calls; empty: none"`
+	URL         string        `mapstructure:"url" doc:"https URL, http on this machine only; empty: the tables here decide"`
+	Timeout     time.Duration `mapstructure:"timeout" doc:"after which a call is given up and the request answered 503"`
+	MaxInFlight int           `mapstructure:"max_in_flight" doc:"calls at once; more wait, within the timeout"`
+	TokenFile   string        `mapstructure:"token_file" doc:"file with a bearer token for the calls; empty: none"`
 }
 
 // defaultVisibility decides from the tables here. 65,536 decisions are 10 MB.
 func defaultVisibility() Visibility {
 	return Visibility{
 		Cache: time.Second, MaxEntries: 1 << 16,
-		Authorizer: Authorizer{Timeout: 500 * time.Millisecond, MaxConcurrent: 64},
+		Authorizer: Authorizer{Timeout: 500 * time.Millisecond, MaxInFlight: 64},
 	}
 }
 
@@ -36,28 +35,25 @@ func defaultVisibility() Visibility {
 const (
 	maxVisibilityCache   = time.Minute
 	maxVisibilityEntries = 10_000_000
-	maxConcurrent        = 10_000
 )
 
-// check tells report every key that is wrong.
-func (v *Visibility) check(report func(ok bool, key, want string)) {
+// check tells report every key that is wrong; request is the time of a request.
+func (v *Visibility) check(report func(ok bool, key, want string), request time.Duration) {
 	const key = "visibility."
 	report(v.Cache <= maxVisibilityCache, key+"cache", fmt.Sprintf("want at most %v", maxVisibilityCache))
 	report(v.MaxEntries <= maxVisibilityEntries, key+"max_entries", fmt.Sprintf("want at most %d", maxVisibilityEntries))
 	a := v.Authorizer
-	report(a.MaxConcurrent <= maxConcurrent, key+"authorizer.max_concurrent", fmt.Sprintf("want at most %d", maxConcurrent))
+	report(a.URL == "" || a.Timeout < request, key+"authorizer.timeout", "want less than http.request_timeout")
+	report(a.MaxInFlight <= maxInFlight, key+"authorizer.max_in_flight", fmt.Sprintf("want at most %d", maxInFlight))
 	report(a.URL != "" || a.TokenFile == "", key+"authorizer.token_file", "read only with visibility.authorizer.url")
-	if a.URL != "" && a.Timeout > 0 && a.MaxConcurrent > 0 {
-		outside := a.Outside(likes.ItemTypes{})
-		if err := outside.Check(); err != nil {
+	if a.URL != "" && a.Timeout > 0 && a.MaxInFlight > 0 {
+		if err := a.Endpoint().Check(); err != nil {
 			report(false, key+"authorizer", err.Error())
 		}
 	}
 }
 
-// Outside returns the section as the configuration of pkg/visibility.
-func (a Authorizer) Outside(types likes.ItemTypes) visibility.AuthorizerConfig {
-	return visibility.AuthorizerConfig{
-		URL: a.URL, Timeout: a.Timeout, MaxConcurrent: a.MaxConcurrent, TokenFile: a.TokenFile, Types: types,
-	}
+// Endpoint returns the section as where the service is.
+func (a Authorizer) Endpoint() outside.Endpoint {
+	return outside.Endpoint{URL: a.URL, TokenFile: a.TokenFile, Timeout: a.Timeout, MaxInFlight: a.MaxInFlight}
 }

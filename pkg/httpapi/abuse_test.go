@@ -21,6 +21,7 @@ import (
 	"likectl/pkg/auth"
 	"likectl/pkg/likes"
 	"likectl/pkg/limit"
+	"likectl/pkg/outside"
 )
 
 func perMinute(n int) []limit.Limit { return []limit.Limit{{Max: n, Window: time.Minute}} }
@@ -341,7 +342,9 @@ func TestAbuse_TheScorerDecidesLast(t *testing.T) {
 	scorer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(decision)) }))
 	defer scorer.Close()
 	for _, closed := range []bool{false, true} {
-		f, refused := guarded(t, "", abuse.Config{Scorer: abuse.Scorer{URL: scorer.URL, Timeout: 5 * time.Second, MaxInFlight: 2, FailClosed: closed}})
+		f, refused := guarded(t, "", abuse.Config{Scorer: abuse.Scorer{
+			Endpoint: outside.Endpoint{URL: scorer.URL, Timeout: 5 * time.Second, MaxInFlight: 2}, FailClosed: closed,
+		}})
 		post := func() answer { return f.do(f.request("POST", "/v1/like", goodLike, f.token(1, auth.User))) }
 		decision = `{"decision":"allow"}`
 		require.Equal(t, 200, post().status)

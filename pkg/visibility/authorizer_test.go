@@ -3,12 +3,12 @@ package visibility_test
 import (
 	"context"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"likectl/pkg/likes"
+	"likectl/pkg/outside"
 	"likectl/pkg/visibility"
 )
 
@@ -24,11 +25,14 @@ func authorizer(t *testing.T, h http.HandlerFunc, change ...func(*visibility.Aut
 	t.Helper()
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
-	cfg := visibility.AuthorizerConfig{URL: server.URL + "/decide", Timeout: 5 * time.Second, MaxConcurrent: 2, Types: likes.DefaultItemTypes()}
+	cfg := visibility.AuthorizerConfig{
+		Endpoint: outside.Endpoint{URL: server.URL + "/decide", Timeout: 5 * time.Second, MaxInFlight: 2},
+		Types:    likes.DefaultItemTypes(), Log: slog.New(slog.DiscardHandler),
+	}
 	for _, c := range change {
 		c(&cfg)
 	}
-	a, err := visibility.OpenAuthorizer(cfg)
+	a, err := visibility.OpenAuthorizer(t.Context(), cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, a.Close(context.Background())) })
 	return a
@@ -143,87 +147,13 @@ func TestAuthorizer_IsWaitedForNoLongerThanItsTimeout(t *testing.T) {
 	require.Less(t, time.Since(began), 5*time.Second)
 }
 
-func TestAuthorizer_NoMoreCallsAtOnceThanAllowed(t *testing.T) {
-	var calls atomic.Int64
-	entered, hang := make(chan struct{}), make(chan struct{})
-	a := authorizer(t, func(w http.ResponseWriter, _ *http.Request) {
-		calls.Add(1)
-		entered <- struct{}{}
-		<-hang
-		_, _ = io.WriteString(w, `{"decisions":[{"visible":true,"counts":"shown"}]}`)
-	}, func(c *visibility.AuthorizerConfig) { c.MaxConcurrent, c.Timeout = 1, time.Minute })
-	first := make(chan error, 1)
-	go func() { first <- a.Decide(t.Context(), 9, []likes.Item{openItem}, make([]visibility.Decision, 1)) }()
-	<-entered
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	err := a.Decide(ctx, 9, []likes.Item{openItem}, make([]visibility.Decision, 1))
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorContains(t, err, "all 1 calls")
-	require.EqualValues(t, 1, calls.Load())
-	close(hang)
-	require.NoError(t, <-first)
-}
-
-// Callers who give up say nothing about the authorizer.
-func TestAuthorizer_GivingUpIsNoFault(t *testing.T) {
-	entered, hang := make(chan struct{}), make(chan struct{})
-	a := authorizer(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") == "" {
-			entered <- struct{}{}
-			<-hang
-		}
-		_, _ = io.WriteString(w, `{"decisions":[{"visible":true,"counts":"shown"}]}`)
-	})
-	goOn := sync.OnceFunc(func() { close(hang) })
-	t.Cleanup(goOn) // before the server closes
-	out := make([]visibility.Decision, 1)
-	for range 20 {
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- a.Decide(ctx, 9, []likes.Item{openItem}, out) }()
-		select {
-		case <-entered:
-		case err := <-done:
-			require.NoError(t, err, "refused without a call")
-		}
-		cancel()
-		require.ErrorIs(t, <-done, context.Canceled)
-	}
-	goOn()
-	go func() { <-entered }()
-	require.NoError(t, a.Decide(t.Context(), 9, []likes.Item{openItem}, out))
-}
-
 func TestAuthorizer_ConfigurationsThatAreRefused(t *testing.T) {
-	good := visibility.AuthorizerConfig{URL: "https://authz.example/decide", Timeout: time.Second, MaxConcurrent: 1, Types: likes.DefaultItemTypes()}
-	require.NoError(t, good.Check())
-	for _, url := range []string{"http://127.0.0.1:1/x", "http://[::1]/x", "http://localhost/x"} {
-		c := good
-		c.URL = url
-		require.NoError(t, c.Check(), url)
-	}
-	for _, url := range []string{
-		"", "authz", "http://authz.example/", "http://10.0.0.1/", "ftp://authz.example/", "https://u:p@authz.example/",
-		"https:///x", "https://h/x#f", "http://localhost.example/", "://",
+	for want, e := range map[string]outside.Endpoint{
+		"url: want https": {URL: "http://authz.example/", Timeout: time.Second, MaxInFlight: 1},
+		"token_file":      {URL: "https://authz.example/", Timeout: time.Second, MaxInFlight: 1, TokenFile: filepath.Join(t.TempDir(), "none")},
 	} {
-		c := good
-		c.URL = url
-		require.ErrorIs(t, c.Check(), likes.ErrInvalid, url)
-		_, err := visibility.OpenAuthorizer(c)
-		require.ErrorIs(t, err, likes.ErrInvalid, url)
-	}
-	empty := filepath.Join(t.TempDir(), "empty")
-	require.NoError(t, os.WriteFile(empty, []byte(" \n"), 0o600))
-	for _, change := range []func(*visibility.AuthorizerConfig){
-		func(c *visibility.AuthorizerConfig) { c.Timeout = 0 },
-		func(c *visibility.AuthorizerConfig) { c.MaxConcurrent = 0 },
-		func(c *visibility.AuthorizerConfig) { c.TokenFile = empty },
-		func(c *visibility.AuthorizerConfig) { c.TokenFile = empty + ".none" },
-	} {
-		c := good
-		change(&c)
-		_, err := visibility.OpenAuthorizer(c)
+		_, err := visibility.OpenAuthorizer(t.Context(), visibility.AuthorizerConfig{Endpoint: e, Log: slog.New(slog.DiscardHandler)})
 		require.ErrorIs(t, err, likes.ErrInvalid)
+		require.ErrorContains(t, err, want)
 	}
 }
