@@ -11,5 +11,6 @@ script=$(awk '
   /[^[:space:]]/      { tested = 0 }' README.md)
 [ -n "$script" ] || { echo "README.md shows no tested command" >&2; exit 1; }
 export PATH=$PWD/bin:$PATH
-bash -euxo pipefail -c 'trap "kill \$(jobs -p) 2>/dev/null || true" EXIT
+# A server that does not come up would be waited for without end.
+timeout 600 bash -euxo pipefail -c 'trap "kill \$(jobs -p) 2>/dev/null || true" EXIT
 '"$script"
