@@ -43,7 +43,7 @@ nightly: ## test, then the long runs: 200 kills an engine, long random programs,
 	LIKECTL_OPS=20000 go test -count=1 -timeout 1h -run 'Metamorphic|Concurrent' ./tiers/tier1
 	LIKECTL_TEST_ERASE=1000000 go test -count=1 -timeout 1h -v -run 'TestEraseAUser' ./tiers/tier1
 	go test -race -count=3 -shuffle=on -p 1 -timeout 3h $$(go list ./... | grep -v /benchmarks/)
-	$(MAKE) fuzz FUZZ_INPUTS=500000 FUZZ_SECONDS=60
+	$(MAKE) fuzz FUZZ_INPUTS=50000 FUZZ_SECONDS=60
 
 .PHONY: bench-peers
 bench-peers: ## tier 1 beside plain Postgres, Redis and PocketBase, 20 minutes; SHORT=1: 3 minutes, to see that it works
