@@ -3,9 +3,7 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
-	"os"
 
 	"likectl/cmd/cli"
 	"likectl/pkg/config"
@@ -34,16 +32,4 @@ func (t *Tier) LoadSecret(ctx context.Context, cfg config.Config, adopt bool) er
 			t.Backend, err, datadir.SecretIn(cfg.Data))
 	}
 	return err
-}
-
-// schemaUp returns the command that makes the schema for a configuration.
-func schemaUp(cfg config.Config) string {
-	switch command := "likectl schema up"; {
-	case cfg.File() != "":
-		return fmt.Sprintf("%s -c %s", command, cfg.File())
-	case os.Getenv("LIKECTL_POSTGRES_DSN") != "":
-		return command
-	default:
-		return command + " --dsn DSN"
-	}
 }

@@ -175,7 +175,7 @@ func (t *Tier) openPostgres(ctx context.Context, cfg config.Config) (edges, erro
 		StatementTimeout: cfg.Postgres.StatementTimeout, AllowUnsafe: cfg.Postgres.AllowUnsafe, SchemaUp: schemaUp(cfg), Logger: t.log,
 	})
 	if err != nil {
-		return nil, err
+		return nil, Unreached(cfg, err)
 	}
 	t.opened.Push("postgres", func(ctx context.Context) error { return within(ctx, db.Close) })
 	t.Auditor, t.Walker, t.Catalog, t.People, t.shared = db, db, db, db, db

@@ -120,6 +120,14 @@ func TestUsageErrors(t *testing.T) {
 	require.ErrorContains(t, err, "nothing was sent")
 }
 
+// A run whose API is not there ends at once instead of failing for its whole time.
+func TestWithoutAnAPINoRequestIsSent(t *testing.T) {
+	_, admin, data := serve(t)
+	_, code, err := execute(t, "run", "--url", "http://127.0.0.1:1", "--admin", admin, "--data", data, "--duration", "1h")
+	require.Equal(t, cli.Failure, code)
+	require.ErrorContains(t, err, "no request was sent: no API answers at http://127.0.0.1:1, name it with --url")
+}
+
 func TestPreloadMakesEdgesOnce(t *testing.T) {
 	api, admin, data := serve(t)
 	args := []string{

@@ -20,6 +20,7 @@ import (
 	"likectl/cmd/cli"
 	"likectl/pkg/adminapi"
 	"likectl/pkg/auth"
+	"likectl/pkg/client"
 	"likectl/pkg/config"
 	"likectl/pkg/progress"
 	"likectl/pkg/scrape"
@@ -158,6 +159,17 @@ func measure(ctx context.Context, errOut io.Writer, o Options) (result.Run, erro
 	return bench.Run(ctx, c)
 }
 
+// answers asks the API for a sign of life: a run against nothing would fail request
+// by request for its whole time.
+func answers(ctx context.Context, url string) error {
+	api, err := client.Open(ctx, client.Default(url, nil))
+	if err != nil {
+		return fmt.Errorf("no request was sent: no API answers at %s, name it with --url: %w", url, err)
+	}
+	api.Close()
+	return nil
+}
+
 // connect asks the server what must be known, and returns the run with it and what
 // must be called at the end.
 func connect(ctx context.Context, errOut io.Writer, o Options) (c bench.Config, end func(), err error) {
@@ -166,6 +178,10 @@ func connect(ctx context.Context, errOut io.Writer, o Options) (c bench.Config, 
 		return c, nil, fmt.Errorf("nothing was sent: %w", err)
 	}
 	c = o.Bench
+	if err := answers(ctx, c.URL.String()); err != nil {
+		admin.Close()
+		return c, nil, err
+	}
 	kind, ok := types.Type(c.ItemType)
 	if !ok {
 		admin.Close()

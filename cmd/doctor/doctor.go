@@ -99,6 +99,7 @@ func printReport(w io.Writer, output cli.Output, r *doctor.Report) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(w, "%d ok, %d warnings, %d failures\n", r.Count(doctor.OK), r.Count(doctor.Warn), r.Count(doctor.Fail))
+	_, err := fmt.Fprintf(w, "%d ok, %s, %s\n", r.Count(doctor.OK),
+		cli.Count(int64(r.Count(doctor.Warn)), "warning"), cli.Count(int64(r.Count(doctor.Fail)), "failure"))
 	return err
 }

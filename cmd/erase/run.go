@@ -140,11 +140,26 @@ func verify(ctx context.Context, out, _ io.Writer, o Options) error {
 			return err
 		}
 		if len(found) > 0 {
-			return cli.WithCode(cli.Difference, fmt.Errorf("user %d is not erased as it should be: %s; erase again with `likectl erase --user %d`",
-				o.User, found[0].Text, o.User))
+			return cli.WithCode(cli.Difference, notErased(o.User, found[0]))
 		}
 		return nil
 	})
+}
+
+// notErased says what the first finding means and what to do. Whoever mistyped the
+// id must not be told to erase a user of whom nobody asked it: an erasure cannot be
+// undone.
+func notErased(user likes.UserID, first erase.Finding) error {
+	switch first.What {
+	case "record":
+		return fmt.Errorf("user %d is not erased: %s; check the id and which store was asked; "+
+			"`likectl erase --user %d --dry-run` says what there is of the user", user, first.Text, user)
+	case "signature", "receipt":
+		return fmt.Errorf("user %d is erased and no row is left, but %s; check which file is the user's; "+
+			"`likectl erase --user %d --receipt FILE` writes the store's receipt again and changes nothing else", user, first.Text, user)
+	default:
+		return fmt.Errorf("user %d is not erased as it should be: %s; go on with `likectl erase --user %d`", user, first.Text, user)
+	}
 }
 
 func readReceipt(path string) (erase.Receipt, error) {

@@ -162,6 +162,8 @@ func (p *printer) summary(sum reconcile.Summary, took time.Duration, complete bo
 		return p.line("nothing to compare: %s has neither a counter nor likes", p.items[0])
 	case sum.Checked == 0 && complete:
 		return p.line("nothing to compare: there are neither counters nor likes")
+	case sum.Checked == 0:
+		return p.line("no counter was compared in %.3f s", seconds)
 	case sum.Drifted == 0 && !complete:
 		text = "they equal their likes, the rest was not looked at"
 	case sum.Drifted > 0 && p.dryRun:

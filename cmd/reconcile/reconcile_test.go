@@ -97,6 +97,20 @@ func TestTheLargestAreListedAgain(t *testing.T) {
 	require.Equal(t, strings.Fields("29 28 27 26 25 24 23 22 21 20"), sizes)
 }
 
+// Nothing is said of counters that nobody looked at, and nothing of repairs where
+// none was asked for.
+func TestAWalkThatBrokeOffAtOnceSaysSo(t *testing.T) {
+	var out bytes.Buffer
+	p := &printer{w: &out, output: cli.Table, dryRun: true, types: likes.DefaultItemTypes()}
+	require.NoError(t, p.summary(reconcile.Summary{}, time.Second, false))
+	require.Equal(t, "no counter was compared in 1.000 s\n", out.String())
+
+	err := verdict(Options{DryRun: true}, reconcile.Summary{Checked: 3}, likes.ErrUnavailable)
+	require.ErrorIs(t, err, likes.ErrUnavailable)
+	require.ErrorContains(t, err, "stopped after 3 counters; nothing was changed (dry run), run it again for the rest")
+	require.ErrorContains(t, verdict(Options{}, reconcile.Summary{}, likes.ErrUnavailable), "what was repaired stays repaired")
+}
+
 func TestDryRunThenOneItemThenAll(t *testing.T) {
 	data := broken(t)
 	out, code, err := execute(t, "--dry-run", "--data", data)

@@ -124,12 +124,16 @@ func walkAndPrint(ctx context.Context, out, errOut io.Writer, o Options, t *targ
 
 // verdict is the command's error, with its exit code.
 func verdict(o Options, sum reconcile.Summary, err error) error {
+	kept := "what was repaired stays repaired"
+	if o.DryRun {
+		kept = "nothing was changed (dry run)"
+	}
 	switch left := sum.Drifted - sum.Repaired; {
 	case errors.Is(err, context.Canceled):
 		return cli.WithCode(cli.Interrupted, fmt.Errorf(
-			"interrupted after %s; what was repaired stays repaired, run it again for the rest", cli.Count(sum.Checked, "counter")))
+			"interrupted after %s; %s, run it again for the rest", cli.Count(sum.Checked, "counter"), kept))
 	case err != nil:
-		return fmt.Errorf("stopped after %s, what was repaired stays repaired, run it again for the rest: %w", cli.Count(sum.Checked, "counter"), err)
+		return fmt.Errorf("stopped after %s; %s, run it again for the rest: %w", cli.Count(sum.Checked, "counter"), kept, err)
 	case o.DryRun && left > 0:
 		return cli.WithCode(cli.Difference, fmt.Errorf(
 			"%d of %s differ from their likes; nothing was changed, repair them with --all", left, cli.Count(sum.Checked, "counter")))

@@ -66,7 +66,8 @@ func NewCmd() *cobra.Command {
 // error were applied before it happened.
 func Up(ctx context.Context, cfg config.Config) ([]store.Migration, error) {
 	if dsn := cfg.Postgres.DSN.Reveal(); dsn != "" {
-		return postgres.SchemaUp(ctx, dsn)
+		done, err := postgres.SchemaUp(ctx, dsn)
+		return done, app.Unreached(cfg, err)
 	}
 	dir, err := datadir.Open(cfg.Data)
 	if err != nil {
@@ -79,7 +80,8 @@ func Up(ctx context.Context, cfg config.Config) ([]store.Migration, error) {
 // Status returns all migrations; pending ones have no time.
 func Status(ctx context.Context, cfg config.Config) ([]store.Migration, error) {
 	if dsn := cfg.Postgres.DSN.Reveal(); dsn != "" {
-		return postgres.SchemaStatus(ctx, dsn)
+		all, err := postgres.SchemaStatus(ctx, dsn)
+		return all, app.Unreached(cfg, err)
 	}
 	dir, err := datadir.Open(cfg.Data)
 	if err != nil {

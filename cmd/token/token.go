@@ -68,7 +68,7 @@ secret.`,
 		},
 	}
 	set := cmd.Flags()
-	set.StringVar(&f.user, "user", "", "user id that the token speaks for")
+	set.StringVar(&f.user, "user", "", "the token speaks for the user with this `ID`")
 	set.StringVar(&f.scope, "scope", auth.User.String(), "what it is good for {user|service|admin}")
 	set.DurationVar(&f.ttl, "ttl", 24*time.Hour, "how long it is valid, at least 1s")
 	set.StringVar(&f.data, "data", config.Default().Data, "data folder with the secret")

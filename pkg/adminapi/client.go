@@ -188,7 +188,7 @@ func (c *Client) send(ctx context.Context, method, path string, body any) (*http
 func transport(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {
-		return likes.Errorf(likes.ErrUnavailable, "admin listener not reached, nothing was applied: %w", err)
+		return likes.Errorf(likes.ErrUnavailable, "no server answers, nothing was applied: %w; --admin wants the address that the server prints as admin", err)
 	}
 	return likes.Errorf(likes.ErrUncertain, "the connection to the admin listener broke, repeating is safe: %w", err)
 }

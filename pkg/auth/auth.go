@@ -177,6 +177,8 @@ func reason(err error) error {
 		return fmt.Errorf("%w: its aud is another audience", ErrToken)
 	case errors.Is(err, errNoKey):
 		return fmt.Errorf("%w: %w", ErrToken, errNoKey)
+	case errors.Is(err, jwt.ErrTokenSignatureInvalid):
+		return fmt.Errorf("%w: it is not signed with the secret or a key of this server", ErrToken)
 	case errors.Is(err, ErrToken):
 		return err
 	default:

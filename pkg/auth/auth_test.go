@@ -114,6 +114,19 @@ func TestVerify_TheBaseOfTheHostileTokensIsAccepted(t *testing.T) {
 	}
 }
 
+// Instances with different secrets refuse each other's tokens: the answer has to
+// say that it is the signature, and no claim.
+func TestVerify_NamesTheSignatureOfAForeignToken(t *testing.T) {
+	a, _ := authority(t)
+	foreign, err := New(Default(bytes.Repeat([]byte{8}, SecretSize)))
+	require.NoError(t, err)
+	token, err := foreign.Mint(42, User, time.Hour)
+	require.NoError(t, err)
+	_, err = a.Verify(token)
+	require.ErrorIs(t, err, ErrToken)
+	require.EqualError(t, err, "token is not valid: it is not signed with the secret or a key of this server")
+}
+
 func TestVerify_RefusesHostileTokens(t *testing.T) {
 	a, _ := authority(t)
 	valid := hs256(t, good())

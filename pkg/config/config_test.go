@@ -134,6 +134,19 @@ func TestTheEntryInTheReadmeIsGood(t *testing.T) {
 	require.Len(t, cfg.Auth.Keys, 1)
 }
 
+// What the front page shows of a configuration is accepted as it stands there.
+func TestTheSnippetsInTheReadmeAreGood(t *testing.T) {
+	data, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	snippets := strings.Split(string(data), "```yaml\n")[1:]
+	require.Greater(t, len(snippets), 2)
+	for _, snippet := range snippets {
+		yaml, _, _ := strings.Cut(snippet, "```")
+		_, err := Load(write(t, yaml), nil)
+		require.NoError(t, err, yaml)
+	}
+}
+
 func TestBadEntriesOfAuthKeysAreRefusedAndNamed(t *testing.T) {
 	good := map[string]string{
 		"file": "a.pem", "alg": "ES256", "issuer": "i", "audience": "a", "scopes": "[user]",

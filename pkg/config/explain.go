@@ -55,7 +55,11 @@ type Explained struct {
 
 // Err returns likes.ErrInvalid that names all problems, nil if there are none.
 func (e *Explained) Err() error {
-	if err := joined(e.Problems); err != nil {
+	err := joined(e.Problems)
+	if n := len(e.Problems); n > 1 {
+		return likes.Errorf(likes.ErrInvalid, "configuration%s has %d mistakes:\n  %s", in(e.File), n, strings.ReplaceAll(err.Error(), "\n", "\n  "))
+	}
+	if err != nil {
 		return likes.Errorf(likes.ErrInvalid, "configuration%s: %w", in(e.File), err)
 	}
 	return nil

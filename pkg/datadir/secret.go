@@ -93,7 +93,7 @@ func readSecret(f *os.File) ([]byte, error) {
 		return nil, fmt.Errorf("it is not a regular file (%s); move it away and a new secret is made", mode)
 	} else if mode.Perm()&0o077 != 0 {
 		return nil, fmt.Errorf("its mode is %04o, so other users may have read it and can sign tokens; "+
-			"delete it to get a new one (tokens made so far stop working), or chmod 600 it if nobody else has been on this machine",
+			"delete it to get a new one (tokens made so far stop working, receipts of erasures can be checked no more), or chmod 600 it if nobody else has been on this machine",
 			mode.Perm())
 	}
 	secret, err := io.ReadAll(io.LimitReader(f, SecretSize+1))
@@ -102,7 +102,7 @@ func readSecret(f *os.File) ([]byte, error) {
 	}
 	if len(secret) != SecretSize {
 		return nil, fmt.Errorf("it does not have %d bytes but %d; put it back from a backup, "+
-			"or delete it to get a new one (tokens made so far stop working)", SecretSize, info.Size())
+			"or delete it to get a new one (tokens made so far stop working, receipts of erasures can be checked no more)", SecretSize, info.Size())
 	}
 	return secret, nil
 }

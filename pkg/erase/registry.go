@@ -106,7 +106,7 @@ func (l *Local) Verify(ctx context.Context, user likes.UserID, r *Receipt) ([]Fi
 // configured when it was made, and only signed.
 func (l *Local) compare(r Receipt, e store.Erasure, begun bool) []Finding {
 	if !l.signer.good(r) {
-		return []Finding{{"signature", "the receipt's signature is not that of this store's instances: it was changed, or is another store's"}}
+		return []Finding{{"signature", "the receipt's signature is not that of this store's instances: it was changed, is another store's, or is from before the secret was replaced"}}
 	}
 	if !begun || e.Finished.IsZero() {
 		return nil // found already

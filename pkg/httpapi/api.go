@@ -162,7 +162,7 @@ func New(cfg Config) (*API, error) {
 		routes = append(routes, a.catalogRoutes()...)
 	}
 	a.register(routes)
-	a.entry = corsHandler(cfg.CORS, a.methods, http.HandlerFunc(a.known))
+	a.entry = corsHandler(cfg.CORS, a.methods, cfg.DeviceHeader, http.HandlerFunc(a.known))
 	return a, nil
 }
 

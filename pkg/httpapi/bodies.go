@@ -55,7 +55,7 @@ func (d *decoder) itemType() (likes.ItemType, error) {
 	}
 	t, ok := d.types.TypeBytes(name)
 	if !ok {
-		return 0, d.fail("%q is unknown", clip(name))
+		return 0, d.fail("%q is unknown, "+wantType, clip(name))
 	}
 	return t, nil
 }

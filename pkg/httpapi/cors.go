@@ -59,17 +59,22 @@ func isOrigin(text string) bool {
 
 // corsHandler puts CORS in front of a handler. A preflight is answered here: it
 // carries no token, takes from no limit and reaches no service. The methods are
-// those of the routes, the headers what the API reads or an answer carries.
-func corsHandler(c CORS, methods []string, next http.Handler) http.Handler {
+// those of the routes, the headers what the API reads or an answer carries; device
+// is the one that names the client's device, "" if none does.
+func corsHandler(c CORS, methods []string, device string, next http.Handler) http.Handler {
 	if len(c.Origins) == 0 {
 		return next
+	}
+	headers := []string{
+		"Authorization", "Content-Type", "If-None-Match", "Like-Min-Version", "Like-Version", "Traceparent", "Tracestate", "X-Request-Id",
+	}
+	if device != "" {
+		headers = append(headers, device)
 	}
 	return cors.New(cors.Options{
 		AllowedOrigins: c.Origins,
 		AllowedMethods: methods,
-		AllowedHeaders: []string{
-			"Authorization", "Content-Type", "If-None-Match", "Like-Min-Version", "Like-Version", "Traceparent", "Tracestate", "X-Request-Id",
-		},
+		AllowedHeaders: headers,
 		ExposedHeaders: []string{
 			"ETag", "Like-Version", "RateLimit", "RateLimit-Policy", "Retry-After", "X-Request-Id", "X-Stale-Data",
 		},

@@ -70,6 +70,14 @@ func TestCORS_PreflightAllowsWhatEveryRouteTakes(t *testing.T) {
 	require.Equal(t, 429, f.do(f.request("GET", "/v1/count?item_id=1&item_type=post", "", "")).status)
 }
 
+// A page has to be able to send the header by which its device is limited.
+func TestCORS_PreflightAllowsTheHeaderThatNamesTheDevice(t *testing.T) {
+	f := newFixture(t, withOrigins(page), func(c *Config) { c.DeviceHeader = "x-device-id" })
+	rec := preflight(f, page, "POST", "/v1/like", "authorization,content-type,x-device-id")
+	require.Equal(t, "authorization,content-type,x-device-id", rec.Header().Get("Access-Control-Allow-Headers"))
+	require.Empty(t, accessControl(preflight(f, page, "POST", "/v1/like", "like-device").Header()))
+}
+
 func TestCORS_PreflightAllowsNothingElse(t *testing.T) {
 	f := newFixture(t, withOrigins(page))
 	for _, c := range [][3]string{

@@ -123,7 +123,7 @@ var badBodies = []struct{ shape, body, says string }{
 	{"like", `{"item_id":true,"item_type":"post"}`, "item_id: want an id"},
 	{"like", `{"item_id":["1"],"item_type":"post"}`, "item_id: want an id"},
 	{"like", `{"item_id":{"item_id":"1"},"item_type":"post"}`, "item_id: want an id"},
-	{"like", `{"item_id":"1","item_type":"planet"}`, `item_type: "planet" is unknown`},
+	{"like", `{"item_id":"1","item_type":"planet"}`, `item_type: "planet" is unknown, want one of x-likectl-item-types in GET /openapi.json`},
 	{"like", `{"item_id":"1","item_type":"Post"}`, "item_type: "},
 	{"like", `{"item_id":"1","item_type":""}`, "item_type: "},
 	{"like", `{"item_id":"1","item_type":1}`, "item_type: want an item type"},

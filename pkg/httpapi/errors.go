@@ -67,7 +67,7 @@ var table = [...]row{
 	{auth.ErrToken, 401, "token_invalid", "The token is not accepted", "", true, 0},
 	{errScope, 403, "forbidden", "The token's scope is too small", "this route needs a token with the scope service", false, 0},
 	{abuse.ErrRefused, 403, "refused", "The like is refused", "this is not accepted from this user, address or device; nothing was applied; a like can still be taken back", false, 0},
-	{errRoute, 404, "no_such_route", "There is no such route", "there is nothing at this path", false, 0},
+	{errRoute, 404, "no_such_route", "There is no such route", "there is nothing at this path; GET /openapi.json lists the routes", false, 0},
 	{errMethod, 405, "method_not_allowed", "The method is not allowed here", "the header Allow names the methods of this path", false, 0},
 	{errSlow, 408, "body_timeout", "The body came too slowly", "the body did not arrive in time; nothing was applied", false, 0},
 	{errTooLarge, 413, "body_too_large", "The body is too large", "the body is too large", false, 0},

@@ -82,6 +82,9 @@ func (q *query) id(name string, required bool) (int64, error) {
 	return id, nil
 }
 
+// wantType says where the item types are listed: there can be any number.
+const wantType = "want one of x-likectl-item-types in GET /openapi.json"
+
 // itemType returns the parameter item_type, or type, its short name.
 func (q *query) itemType(types *likes.ItemTypes) (likes.ItemType, error) {
 	name, long := q.get("item_type")
@@ -96,7 +99,7 @@ func (q *query) itemType(types *likes.ItemTypes) (likes.ItemType, error) {
 	}
 	t, ok := types.Type(name)
 	if !ok {
-		return 0, likes.Errorf(likes.ErrInvalid, "item_type: %q is unknown", clip([]byte(name)))
+		return 0, likes.Errorf(likes.ErrInvalid, "item_type: %q is unknown, "+wantType, clip([]byte(name)))
 	}
 	return t, nil
 }

@@ -91,7 +91,7 @@ func Inspect(ctx context.Context, c Config) (*Inspector, error) {
 	}
 	i := &Inspector{place: place(config.ConnConfig)}
 	if i.conn, err = pgx.ConnectConfig(ctx, config.ConnConfig); err != nil {
-		return nil, likes.Errorf(likes.ErrUnavailable, "open %s: %w", i.place, err)
+		return nil, likes.Errorf(likes.ErrUnavailable, "open %s: %w", i.place, attempt(err))
 	}
 	setup := fmt.Sprintf("set statement_timeout = %d; set default_transaction_read_only = on", c.StatementTimeout.Milliseconds())
 	if _, err := i.conn.PgConn().Exec(ctx, setup).ReadAll(); err != nil {
