@@ -216,6 +216,7 @@ func judge(r *result.Run, got load.Result, sent, ok int64) {
 		add("the answers took %.1f s, for requests due within %.1f s: the server is slower than the wanted rate", r.Seconds, r.Workload.Duration)
 	}
 	if late := time.Duration(r.Late.P99 * float64(time.Millisecond)); r.Wanted > 0 && late > maxLate {
+		r.Limited = true
 		add("the generator itself was late by %v at the 99th percentile, more than %v: it, or the machine, is the limit", late, maxLate)
 	}
 }

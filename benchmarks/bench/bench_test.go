@@ -49,6 +49,19 @@ func TestFindStopsAtTheKnee(t *testing.T) {
 	}
 }
 
+// Where the generator is what is slow from the first rate on, nothing is known.
+func TestFindEndsWhereTheGeneratorIsTheLimit(t *testing.T) {
+	_, err := Find(t.Context(), Config{}, Search{
+		From: 100, To: 1000, Precision: 0.1,
+		Within: func(*result.Run) string { return "late" }, Tried: func(*result.Run, string) {},
+		run: func(_ context.Context, c Config) (result.Run, error) {
+			return result.Run{Wanted: c.Rate, Limited: true}, nil
+		},
+	})
+	require.ErrorIs(t, err, ErrLimited)
+	require.ErrorContains(t, err, "at 100 a second")
+}
+
 func TestJudge(t *testing.T) {
 	late := func(ms float64) result.Run {
 		return result.Run{Wanted: 100, Seconds: 10, Workload: result.Workload{Duration: 10}, Late: result.Latency{P99: ms}}

@@ -45,6 +45,9 @@ const (
 	tries = 2
 )
 
+// ErrLimited says that a search ended at the generator's own limit.
+var ErrLimited = errors.New("the generator or the machine was the limit, not the server")
+
 // Find searches the knee: it doubles the rate, roughly, until a limit is missed, and
 // halves the gap then. A run in which the generator was the limit ends the search
 // with an error, since nothing is known about the server.
@@ -59,6 +62,7 @@ func Find(ctx context.Context, c Config, s Search) (out Capacity, err error) {
 		c := c
 		c.Rate = rate
 		var missed string
+		limited := 0
 		for range tries {
 			r, err := s.run(ctx, c)
 			if err != nil {
@@ -69,8 +73,14 @@ func Find(ctx context.Context, c Config, s Search) (out Capacity, err error) {
 			out.Runs = append(out.Runs, r)
 			s.Tried(&r, missed)
 			if missed == "" {
-				break
+				return "", nil
 			}
+			if r.Limited {
+				limited++
+			}
+		}
+		if limited == tries && out.Knee == 0 { // above the knee the server leaves it no processor either
+			return "", fmt.Errorf("%w: %s", ErrLimited, missed)
 		}
 		return missed, nil
 	}

@@ -212,11 +212,12 @@ func (r *run) take(ctx context.Context) (at time.Duration, idle, ok bool) {
 	}
 }
 
-// intervals notes every second until done.
+// intervals notes every second until done; the rest of one at the end is left out.
 func (r *run) intervals(done <-chan struct{}) (all []Interval) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	h := histogram(intervalDigits)
+	begun := r.start
 	for {
 		last := false
 		select {
@@ -224,14 +225,17 @@ func (r *run) intervals(done <-chan struct{}) (all []Interval) {
 			last = true
 		case <-tick.C:
 		}
-		in := Interval{At: time.Since(r.start) - r.cfg.Warmup}
+		now := time.Now()
+		in := Interval{At: now.Sub(r.start) - r.cfg.Warmup}
+		partial := last && now.Sub(begun) < time.Second*9/10 && len(all) > 0
+		begun = now
 		for _, s := range r.shards {
 			ok, bad := s.drain(h)
 			in.OK, in.Failed = in.OK+ok, in.Failed+bad
 		}
 		in.P50, in.P99 = quantile(h, 50), quantile(h, 99)
 		h.Reset()
-		if in.OK+in.Failed > 0 || in.At > time.Second/2 && !last {
+		if !partial && (in.OK+in.Failed > 0 || in.At > time.Second/2 && !last) {
 			all = append(all, in)
 			if r.cfg.Tick != nil {
 				r.cfg.Tick(in)

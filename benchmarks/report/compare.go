@@ -145,13 +145,11 @@ func wholes(runs []result.Run) []series {
 	return set.all
 }
 
-// seconds takes one value from each second of each run, without the last, which is
-// not a full one.
+// seconds takes one value from each second of each run.
 func seconds(runs []result.Run) []series {
 	set := newSet()
 	for i := range runs {
-		points := runs[i].Series
-		for _, p := range points[:max(0, len(points)-1)] {
+		for _, p := range runs[i].Series {
 			if runs[i].Wanted == 0 {
 				set.add("rate", "/s", float64(p.OK))
 			}

@@ -143,7 +143,7 @@ func overTime(r *result.Run) []chart {
 	cpu := chart{title: "Processors", x: "s", y: "cores"}
 	log := chart{title: "The database's log", x: "s", y: "per second", logY: true, lines: []line{{name: "bytes"}, {name: "flushes"}}}
 	byName := map[string]int{}
-	for _, p := range r.Series[:max(0, len(r.Series)-1)] {
+	for _, p := range r.Series {
 		add := func(c *chart, i int, y float64) {
 			c.lines[i].points = append(c.lines[i].points, plotter.XY{X: p.At, Y: y})
 		}

@@ -32,6 +32,9 @@ type Run struct {
 	// Invalid are the reasons for which the run says nothing about the server: none
 	// if it is valid.
 	Invalid []string `json:"invalid"`
+	// Limited: one of them is that the generator itself, or the machine, was what was
+	// slow; nothing is known about the server then.
+	Limited bool `json:"generator_limited,omitempty"`
 
 	Kinds  []Kind  `json:"kinds"`
 	Series []Point `json:"series"`

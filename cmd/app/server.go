@@ -10,7 +10,10 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -239,9 +242,12 @@ func (s *Server) Serve(ctx context.Context) error {
 const bannerTTL = time.Hour
 
 // Banner says what runs and how to try it.
-func (s *Server) Banner(w io.Writer) error {
+//
+// On a terminal the example has a token. Elsewhere what is printed is kept, so it has
+// the command that makes one, with whole paths, and works when pasted as well.
+func (s *Server) Banner(w io.Writer, terminal bool) error {
 	c := s.tier.Service.Contract()
-	token, err := s.tokens.Mint(1, auth.User, bannerTTL)
+	token, err := s.exampleToken(terminal)
 	if err != nil {
 		return err
 	}
@@ -254,11 +260,30 @@ func (s *Server) Banner(w io.Writer) error {
 
   try it, as user 1 for an hour:
 
-  curl -X POST http://%s/v1/like -H 'Content-Type: application/json' -H 'Authorization: Bearer %s' -d '{"item_id":"1","item_type":"%s"}'
+  curl -X POST http://%s/v1/like -H 'Content-Type: application/json' -H "Authorization: Bearer %s" -d '{"item_id":"1","item_type":"%s"}'
 
 `, c.Tier, c.Name, s.tier.Backend, promise(c), s.cfg.Data, s.cfg.Data, s.Addr(), s.admin.Addr(), s.Addr(), token, s.itemType())
 	return err
 }
+
+// exampleToken returns a token of user 1, or the command that makes one.
+func (s *Server) exampleToken(terminal bool) (string, error) {
+	if terminal {
+		return s.tokens.Mint(1, auth.User, bannerTTL)
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	data, err := filepath.Abs(s.cfg.Data)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("$(%s token --user 1 --ttl %v --data %s)", quoted(program), bannerTTL, quoted(data)), nil
+}
+
+// quoted makes a word of a shell of a path.
+func quoted(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'" }
 
 // Announce logs what the banner says to people, without a token.
 func (s *Server) Announce() {

@@ -22,7 +22,7 @@ func printReceipt(w io.Writer, output cli.Output, r erase.Receipt) error {
 	if r.Merged {
 		merged = "yes"
 	}
-	return cli.PrintTable(w, [][]string{
+	rows := [][]string{
 		{"user_hash", r.UserHash},
 		{"store", r.Store},
 		{"begun_at", stamp(r.BegunAt)},
@@ -34,7 +34,11 @@ func printReceipt(w io.Writer, output cli.Output, r erase.Receipt) error {
 		{"log_expires_at", stamp(r.LogExpiresAt)},
 		{"backups_expire_at", stamp(r.BackupsExpireAt)},
 		{"signature", r.Signature},
-	})
+	}
+	if r.Edges+r.Tombstones+r.Relations == 0 {
+		rows = append(rows, []string{"note", "there was nothing of this user: was it the right id? nothing of it is applied from now on"})
+	}
+	return cli.PrintTable(w, rows)
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -73,11 +73,10 @@ func run(ctx context.Context, w io.Writer, o Options, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	// The banner has a token: it is for people who try things out, not for a log
-	// that is kept.
+	// The banner is for people who try things out, not for a log of a fleet.
 	if o.Config.Log.Format == "json" || o.Config.Postgres.DSN != "" && !progress.IsTerminal(w) {
 		server.Announce()
-	} else if err := server.Banner(w); err != nil {
+	} else if err := server.Banner(w, progress.IsTerminal(w)); err != nil {
 		log.Warn("banner not printed", "error", err)
 	}
 	return server.Serve(ctx)
