@@ -162,7 +162,11 @@ func New(cfg Config) (*API, error) {
 		routes = append(routes, a.catalogRoutes()...)
 	}
 	a.register(routes)
-	a.entry = corsHandler(cfg.CORS, a.methods, http.HandlerFunc(a.known))
+	var devices []string
+	if cfg.Abuse != nil {
+		devices = []string{cfg.DeviceHeader}
+	}
+	a.entry = corsHandler(cfg.CORS, a.methods, http.HandlerFunc(a.known), devices...)
 	return a, nil
 }
 

@@ -59,17 +59,18 @@ func isOrigin(text string) bool {
 
 // corsHandler puts CORS in front of a handler. A preflight is answered here: it
 // carries no token, takes from no limit and reaches no service. The methods are
-// those of the routes, the headers what the API reads or an answer carries.
-func corsHandler(c CORS, methods []string, next http.Handler) http.Handler {
+// those of the routes; the headers are what the API reads, with those that its
+// configuration names, or what an answer carries.
+func corsHandler(c CORS, methods []string, next http.Handler, configured ...string) http.Handler {
 	if len(c.Origins) == 0 {
 		return next
 	}
 	return cors.New(cors.Options{
 		AllowedOrigins: c.Origins,
 		AllowedMethods: methods,
-		AllowedHeaders: []string{
+		AllowedHeaders: append([]string{
 			"Authorization", "Content-Type", "If-None-Match", "Like-Min-Version", "Like-Version", "Traceparent", "Tracestate", "X-Request-Id",
-		},
+		}, configured...),
 		ExposedHeaders: []string{
 			"ETag", "Like-Version", "RateLimit", "RateLimit-Policy", "Retry-After", "X-Request-Id", "X-Stale-Data",
 		},
