@@ -27,7 +27,9 @@ const maxRows = 1024
 // deleted is overwritten with zeros (secure_delete): otherwise an erased user's
 // edges stay readable in the file until something else happens to need the place.
 // Only copies that pages left of rows when they were divided stay, under 1 % of
-// them; VACUUM, on a file that no server has open, is rid of these too.
+// them; VACUUM, on a file that no server has open, is rid of these too. It costs
+// 4 to 9 % of a batch's time. Switched on for the steps of erasures alone it costs
+// nothing and leaves a third, since pages are divided by every batch.
 const (
 	commonPragmas = "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
 	writerPragmas = commonPragmas +
