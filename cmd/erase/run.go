@@ -105,7 +105,11 @@ func eraseUser(ctx context.Context, errOut io.Writer, o Options, e *app.Erasures
 	if _, err := fmt.Fprintln(errOut, text); err != nil {
 		return erase.Receipt{}, err
 	}
-	return e.Receipt(ctx, o.User)
+	receipt, err := e.Receipt(ctx, o.User)
+	if err != nil {
+		return receipt, fmt.Errorf("the user is erased, but the receipt was not read; run the command again to get it: %w", err)
+	}
+	return receipt, nil
 }
 
 // broken says what an erasure that broke off means and how to go on.

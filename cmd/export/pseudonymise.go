@@ -3,6 +3,7 @@ package export
 import (
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -102,7 +103,7 @@ func addPseudonymise(cmd *cobra.Command) func(o Options) (Pseudonymise, error) {
 		case p.SaltFile == "":
 			return p, cli.Usagef("--pseudonymise needs --salt-file FILE; it is made if it is missing, and must be kept secret and be kept: " +
 				"exports under one salt can be joined, others cannot")
-		case filepath.Clean(p.SaltFile) == filepath.Clean(o.Path):
+		case sameFile(p.SaltFile, o.Path):
 			return p, cli.Usagef("--salt-file and --out are the same file")
 		}
 		if err := pseudonym.CheckRotation(p.RotateAfter); err != nil {
@@ -110,6 +111,19 @@ func addPseudonymise(cmd *cobra.Command) func(o Options) (Pseudonymise, error) {
 		}
 		return p, nil
 	}
+}
+
+// sameFile says whether two names lead to one file, or would if there were one: an
+// export that took the salt's place would end it.
+func sameFile(a, b string) bool {
+	at, errA := os.Stat(a)
+	to, errB := os.Stat(b)
+	if errA == nil && errB == nil {
+		return os.SameFile(at, to)
+	}
+	a, errA = filepath.Abs(a)
+	b, errB = filepath.Abs(b)
+	return errA == nil && errB == nil && a == b
 }
 
 // open opens the salt and says which it is; nil without pseudonyms.

@@ -305,6 +305,24 @@ func TestEveryDocumentedCodeHasItsKind(t *testing.T) {
 	require.Len(t, found, len(want))
 }
 
+// An entry has no status to judge by: what was refused must not look as if it might
+// have been applied.
+func TestEveryCodeOfAnEntryHasItsKind(t *testing.T) {
+	f := newFixture(t)
+	c := f.open()
+	for code, want := range map[string]error{
+		"invalid": likes.ErrInvalid, "not_found": likes.ErrNotFound, "erased": likes.ErrErased, "refused": likes.ErrInvalid,
+		"rate_limited": likes.ErrOverloaded, "unavailable": likes.ErrUnavailable, "uncertain": likes.ErrUncertain,
+	} {
+		f.answer(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"results":[{"error":"`+code+`","detail":"so"},{"status":"liked","count":1,"user_liked":true,"changed":true}]}`)
+		})
+		rs := c.Apply(t.Context(), []likes.Mutation{like(1, post(1)), like(1, post(2))})
+		require.ErrorIs(t, rs[0].Err, want, code)
+		require.NoError(t, rs[1].Err)
+	}
+}
+
 func TestARefusedCallerIsToldWhenToTryAgain(t *testing.T) {
 	limiter, err := limit.New("like", 10, limit.Limit{Max: 1, Window: time.Hour})
 	require.NoError(t, err)

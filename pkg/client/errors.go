@@ -105,7 +105,7 @@ func (p *problem) err(q *request, status int) error {
 // judged by its status: 4xx is the caller's, and likectl applies nothing then.
 func kindOf(code string, status int, write bool) error {
 	switch code {
-	case "invalid":
+	case "invalid", "refused": // the latter of a batch's entry too, which has no status
 		return likes.ErrInvalid
 	case "not_found":
 		return likes.ErrNotFound

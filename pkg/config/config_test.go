@@ -257,7 +257,15 @@ func TestBadConfigurationIsRefusedAndNamed(t *testing.T) {
 		"limits:\n  lkie: [{limit: 5}]\n":            "limits.lkie: there is no such key; the nearest is limits.like",
 		"limits:\n  trusted_proxies: [all]\n":        "limits.trusted_proxies[0]",
 		"limits:\n  trusted_proxies: [0.0.0.0/0]\n":  "limits.trusted_proxies[0]",
-		"a: [\n": "read configuration file",
+		"limits:\n  enabled: \"\"\n":                 "limits.enabled: want true or false",
+		"limits:\n  enabled: 0\n":                    "limits.enabled: want true or false",
+		"items:\n  registered: 1.5\n":                "items.registered: want true or false",
+		"erase:\n  max_rate: true\n":                 "erase.max_rate: want a whole number",
+		"erase:\n  max_rate: 1.9\n":                  "erase.max_rate: want a whole number",
+		"visibility:\n  cache: true\n":               "visibility.cache: want a duration",
+		"telemetry:\n  sample_ratio: \"\"\n":         "telemetry.sample_ratio: want a number",
+		"auth:\n  issuer: true\n":                    "auth.issuer: want a text",
+		"a: [\n":                                     "read configuration file",
 	} {
 		_, err := Load(write(t, yaml), nil)
 		require.ErrorIs(t, err, likes.ErrInvalid, yaml)

@@ -74,7 +74,7 @@ func read(file string, overrides map[string]any) (*viper.Viper, Config, []Proble
 	for _, b := range cfg.Limits.buckets() { // and the limits, entry by entry
 		*b.limits = nil
 	}
-	problems := append(textProblems(v), decodeProblems(v.UnmarshalExact(&cfg))...)
+	problems := append(textProblems(v), decodeProblems(v.UnmarshalExact(&cfg, strictTypes))...)
 	if cfg.Items.Types == nil {
 		cfg.Items.Types = types
 	}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"reflect"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-viper/mapstructure/v2"
 	"github.com/spf13/viper"
 )
 
@@ -65,6 +67,27 @@ func bare(value any) (string, bool) {
 	n, err := strconv.ParseFloat(text, 64)
 	_, isTime := value.(time.Duration)
 	return text, err == nil && n != 0 && !isTime
+}
+
+// strictTypes keeps the decoder from reading one kind of value as another, which
+// would switch limits off for enabled: "". Variables of the environment are texts, so
+// those still become numbers and switches.
+func strictTypes(c *mapstructure.DecoderConfig) {
+	c.DecodeHook = mapstructure.ComposeDecodeHookFunc(mapstructure.DecodeHookFuncKind(sameKind), c.DecodeHook)
+}
+
+func sameKind(from, to reflect.Kind, value any) (any, error) {
+	number := func(k reflect.Kind) bool { return k >= reflect.Int && k <= reflect.Float64 }
+	whole := func() bool { f, ok := value.(float64); return !ok || f == math.Trunc(f) }
+	single := to == reflect.Bool || number(to)
+	switch {
+	case single && from == reflect.String && value == "",
+		to == reflect.Bool && number(from),
+		from == reflect.Bool && (number(to) || to == reflect.String),
+		from == reflect.Float64 && (to == reflect.Int || to == reflect.Int64) && !whole():
+		return nil, fmt.Errorf("a %v is no %v", from, to)
+	}
+	return value, nil
 }
 
 // nearest returns the word that takes the fewest edits (Levenshtein 1966).

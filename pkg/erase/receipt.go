@@ -1,6 +1,7 @@
 package erase
 
 import (
+	"bytes"
 	"crypto/hkdf"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -57,7 +58,11 @@ type Receipt struct {
 // ReadReceipt reads the one receipt that a file holds, or returns ErrInvalid.
 func ReadReceipt(r io.Reader) (Receipt, error) {
 	var out Receipt
-	d := json.NewDecoder(io.LimitReader(r, maxReceipt))
+	text, err := io.ReadAll(io.LimitReader(r, maxReceipt))
+	if err != nil {
+		return out, likes.Errorf(likes.ErrInvalid, "it cannot be read: %w", err)
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&out); err != nil {
 		return out, likes.Errorf(likes.ErrInvalid, "it is not a receipt: %w", err)
@@ -65,15 +70,57 @@ func ReadReceipt(r io.Reader) (Receipt, error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return out, likes.Errorf(likes.ErrInvalid, "it is not a receipt: more follows after it")
 	}
+	if err := checkNames(text); err != nil {
+		return out, likes.Errorf(likes.ErrInvalid, "it is not a receipt: %w", err)
+	}
 	return out, nil
+}
+
+// checkNames returns an error unless an object has every field of a receipt once, by
+// its exact name, with a value. encoding/json takes the last of several, whatever
+// their case, and passes by null: a reader that takes the first would be shown
+// what nobody has signed.
+func checkNames(text []byte) error {
+	whole, err := json.Marshal(Receipt{})
+	if err != nil {
+		return err
+	}
+	var missing map[string]json.RawMessage
+	if err := json.Unmarshal(whole, &missing); err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	if _, err := d.Token(); err != nil { // the brace
+		return err
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return err
+		}
+		name, _ := key.(string)
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return err
+		}
+		if _, ok := missing[name]; !ok || string(value) == "null" {
+			return fmt.Errorf("the field %.40q is there twice, misspelt or null", name)
+		}
+		delete(missing, name)
+	}
+	for name := range missing {
+		return fmt.Errorf("the field %q is missing", name)
+	}
+	return nil
 }
 
 // signed are the bytes that the signature covers: the fields in their order, one
 // a line. The texts are quoted, so that none can be two lines.
 func (r Receipt) signed() []byte {
-	return fmt.Appendf(nil, "%d\n%q\n%d\n%d\n%t\n%d\n%d\n%d\n%d\n%d\n%q\n", r.Version, r.UserHash,
-		r.BegunAt.UnixMicro(), r.FinishedAt.UnixMicro(), r.Merged, r.Edges, r.Tombstones, r.Relations,
-		r.LogExpiresAt.UnixMicro(), r.BackupsExpireAt.UnixMicro(), r.Store)
+	at := func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) } // every digit that is shown
+	return fmt.Appendf(nil, "%d\n%q\n%s\n%s\n%t\n%d\n%d\n%d\n%s\n%s\n%q\n", r.Version, r.UserHash,
+		at(r.BegunAt), at(r.FinishedAt), r.Merged, r.Edges, r.Tombstones, r.Relations,
+		at(r.LogExpiresAt), at(r.BackupsExpireAt), r.Store)
 }
 
 // ReceiptConfig says what receipts are to say besides what was erased.

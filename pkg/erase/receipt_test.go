@@ -94,10 +94,44 @@ func TestReceiptsAreReadStrictly(t *testing.T) {
 	for name, bad := range map[string]string{
 		"empty": "", "half": string(text[:100]), "two": string(text) + string(text), "list": "[" + string(text) + "]",
 		"unknown": strings.Replace(string(text), `"edges"`, `"edgez"`, 1), "much": strings.Repeat(" ", 1<<20) + string(text),
+		// Whoever reads the first of two, or knows no case, would be shown another number.
+		"twice":   strings.Replace(string(text), `"edges": 3`, `"edges": 900, "edges": 3`, 1),
+		"case":    strings.Replace(string(text), `"edges": 3`, `"Edges": 900, "edges": 3`, 1),
+		"null":    strings.Replace(string(text), `"edges": 3`, `"edges": 3, "edges": null`, 1),
+		"missing": strings.Replace(string(text), `"tombstones": 1,`, "", 1),
 	} {
+		require.NotEqual(t, string(text), bad)
 		_, err := erase.ReadReceipt(strings.NewReader(bad))
 		require.ErrorIs(t, err, likes.ErrInvalid, name)
 	}
+}
+
+// TestNoDigitOfAReceiptCanBeChanged: those behind the microsecond neither.
+func TestNoDigitOfAReceiptCanBeChanged(t *testing.T) {
+	s, _ := open(t, 1, 3)
+	_, err := run(t, s, fast(user))
+	require.NoError(t, err)
+	l := registry(t, s, 1)
+	good, err := l.Receipt(t.Context(), user)
+	require.NoError(t, err)
+	for name, change := range map[string]func(*erase.Receipt){
+		"begun":    func(r *erase.Receipt) { r.BegunAt = r.BegunAt.Add(1) },
+		"finished": func(r *erase.Receipt) { r.FinishedAt = r.FinishedAt.Add(999) },
+		"logs":     func(r *erase.Receipt) { r.LogExpiresAt = r.LogExpiresAt.Add(1) },
+		"backups":  func(r *erase.Receipt) { r.BackupsExpireAt = r.BackupsExpireAt.Add(1) },
+	} {
+		r := good
+		change(&r)
+		found, err := l.Verify(t.Context(), user, &r)
+		require.NoError(t, err)
+		require.Len(t, found, 1, name)
+		require.Equal(t, "signature", found[0].What, name)
+	}
+	elsewhere := good
+	elsewhere.BegunAt = good.BegunAt.In(time.FixedZone("", 3600))
+	found, err := l.Verify(t.Context(), user, &elsewhere)
+	require.NoError(t, err)
+	require.Empty(t, found, "the same instant")
 }
 
 func TestReceiptsNeedASecretAndRetentions(t *testing.T) {

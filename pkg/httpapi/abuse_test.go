@@ -244,6 +244,13 @@ func TestAbuse_ABadDeviceIsABadRequest(t *testing.T) {
 	require.Equal(t, 200, newFixture(t).do(f.request("POST", "/v1/like", goodLike, mine, "Like-Device", "a b")).status, "without a guard nobody reads it")
 }
 
+func TestAbuse_PagesOfOtherOriginsMayNameTheDevice(t *testing.T) {
+	const sent = "authorization,content-type,x-device-id"
+	f, _ := guarded(t, "user 9 deny", abuse.Config{}, withOrigins(page), func(c *Config) { c.DeviceHeader = "x-device-id" })
+	require.Equal(t, sent, preflight(f, page, "POST", "/v1/like", sent).Header().Get("Access-Control-Allow-Headers"))
+	require.Empty(t, accessControl(preflight(newFixture(t, withOrigins(page)), page, "POST", "/v1/like", sent).Header()))
+}
+
 // Behind trusted proxies the client is who they say, as for all limits.
 func TestAbuse_TheAddressIsTheClientsOwn(t *testing.T) {
 	f, _ := guarded(t, "ip 198.51.100.0/24 deny\nip 2606:4700::/32 deny", abuse.Config{Velocity: abuse.Velocity{IP: perMinute(1)}}, func(c *Config) {

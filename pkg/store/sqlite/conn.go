@@ -23,11 +23,18 @@ const maxRows = 1024
 // WAL (SQLite's default is 4 MB) writes pages that many batches touch once
 // instead of each time, for a recovery that takes a fraction of a second longer.
 // A statement of many rows saves the pages it changes, to undo itself alone;
-// temp_store keeps them in memory, which makes batches half as fast again.
+// temp_store keeps them in memory, which makes batches half as fast again. What is
+// deleted is overwritten with zeros (secure_delete): otherwise an erased user's
+// edges stay readable in the file until something else happens to need the place.
+// Only copies that pages left of rows when they were divided stay, under 1 % of
+// them; VACUUM, on a file that no server has open, is rid of these too. It costs
+// 4 to 9 % of a batch's time. Switched on for the steps of erasures alone it costs
+// nothing and leaves a third, since pages are divided by every batch.
 const (
 	commonPragmas = "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
 	writerPragmas = commonPragmas +
-		"&_pragma=temp_store(MEMORY)&_pragma=cache_size(-65536)&_pragma=wal_autocheckpoint(8192)&_pragma=journal_size_limit(67108864)"
+		"&_pragma=temp_store(MEMORY)&_pragma=cache_size(-65536)&_pragma=wal_autocheckpoint(8192)&_pragma=journal_size_limit(67108864)" +
+		"&_pragma=secure_delete(1)"
 	readerPragmas = commonPragmas + "&_pragma=cache_size(-8192)&_pragma=query_only(1)"
 )
 

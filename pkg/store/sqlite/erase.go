@@ -18,6 +18,8 @@ const (
 	addToErasure statement = `UPDATE erasures SET edges = edges + ?, tombstones = tombstones + ?, relations = relations + ?
 		WHERE user_hash = ?`
 	finishErasure statement = `UPDATE erasures SET finished_at = ?, user_id = NULL, into_id = NULL WHERE user_hash = ?`
+
+	truncateWAL statement = "PRAGMA wal_checkpoint(TRUNCATE)"
 )
 
 // relation is a table whose rows name a user.
@@ -56,7 +58,9 @@ func relations() []relation {
 const giveItems statement = `UPDATE items SET owner_id = ? WHERE (item_type, item_id) IN (
 	SELECT item_type, item_id FROM items WHERE owner_id = ? AND owner_id > 0 LIMIT ?) RETURNING 1`
 
-// StepErase implements [store.People] in one transaction of the only writer.
+// StepErase implements [store.People] in one transaction of the only writer. The
+// step that finishes the last of all erasures empties the WAL too: it holds the
+// pages as they were, and an idle server would keep them for as long as it runs.
 func (s *Store) StepErase(ctx context.Context, user likes.UserID, limit int) (store.Erasure, error) {
 	if err := store.CheckStep(limit); err != nil {
 		return store.Erasure{}, err
@@ -89,7 +93,25 @@ func (s *Store) StepErase(ctx context.Context, user likes.UserID, limit int) (st
 	if !begun {
 		return store.Erasure{}, store.ErrNotBegun(user)
 	}
+	if !e.Finished.IsZero() {
+		s.emptyWAL(ctx)
+	}
 	return e.Erasure, nil
+}
+
+// emptyWAL moves the WAL into the database and cuts it to nothing, unless erasures
+// are unfinished, whose ends will do it. The erasure stands without it: where a
+// long read is in the way, a later checkpoint or the next start does the same.
+func (s *Store) emptyWAL(ctx context.Context) {
+	if rest, err := s.Unfinished(ctx, 1); err != nil || len(rest) > 0 {
+		return
+	}
+	w, err := s.take(ctx, s.writer, "empty the WAL")
+	if err != nil {
+		return
+	}
+	defer func() { s.writer <- w }()
+	_ = w.query(context.WithoutCancel(ctx), truncateWAL, 1, func([]driver.Value) {})
 }
 
 // erase takes up to limit rows from the user, edges first, and gives them to
