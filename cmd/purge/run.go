@@ -66,7 +66,7 @@ func read(ctx context.Context, stdin io.Reader, o Options) (ingest.Users, error)
 	case ctx.Err() != nil:
 		return list, cli.WithCode(cli.Interrupted, fmt.Errorf("%s: interrupted; nothing was changed", o.name()))
 	case errors.As(err, &bad):
-		return list, cli.Usagef("%s: %w; nothing was changed; correct the line, or leave out such lines with --on-error skip", o.name(), err)
+		return list, cli.Usagef("%s: %w; nothing was changed; correct the line, or leave out such lines, but not a first one, with --on-error skip", o.name(), err)
 	default:
 		return list, cli.Usagef("%s: %w; nothing was changed", o.name(), err)
 	}

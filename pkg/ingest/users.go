@@ -23,7 +23,8 @@ type Users struct {
 // ReadUsers reads a list of at most limit users, plain or gzipped: an id a line,
 // or the first column of CSV, which may have a header that calls it user_id. Blank
 // lines and those that begin with # say nothing. The first bad line is the error,
-// a [*LineError], unless they are to be skipped.
+// a [*LineError], unless they are to be skipped; that of the first line is one even
+// so: it may be the header of another kind of list.
 func ReadUsers(r io.Reader, limit int, skip bool) (Users, error) {
 	var out Users
 	lines, err := openLines(r)
@@ -41,6 +42,7 @@ func ReadUsers(r io.Reader, limit int, skip bool) (Users, error) {
 			return out, err
 		}
 		var user likes.UserID
+		first := header
 		if err == nil {
 			line = bytes.TrimSpace(line) // next gives no blank ones
 			user, err = userOf(line, header)
@@ -48,7 +50,7 @@ func ReadUsers(r io.Reader, limit int, skip bool) (Users, error) {
 		}
 		if err != nil {
 			bad := &LineError{Line: lines.n, Err: err}
-			if !skip {
+			if !skip || first { // the header of a file with another first column, whose numbers would be taken for users
 				return out, bad
 			}
 			if out.Skipped++; len(out.Bad) < MaxBad {

@@ -48,10 +48,16 @@ func TestBadLinesOfAListAreNamedOrSkipped(t *testing.T) {
 		var bad *LineError
 		require.ErrorAs(t, err, &bad, "%q", text)
 		require.Equal(t, line, bad.Line, "%q", text)
-		got, err := ReadUsers(strings.NewReader(text+"\n9\n"), 10, true)
+		got, err := ReadUsers(strings.NewReader("5\n"+text+"\n9\n"), 10, true)
 		require.NoError(t, err)
 		require.EqualValues(t, 1, got.Skipped, "%q", text)
 		require.Equal(t, likes.UserID(9), got.IDs[len(got.IDs)-1])
+	}
+	// A first line that is no id may be the header of a list of something else.
+	for _, text := range []string{"score,user_id\n5,7\n", "# names\nname\n7\n"} {
+		_, err := ReadUsers(strings.NewReader(text), 10, true)
+		var bad *LineError
+		require.ErrorAs(t, err, &bad, "%q", text)
 	}
 	_, err := ReadUsers(strings.NewReader("1\n2\n3\n"), 2, true)
 	require.ErrorIs(t, err, likes.ErrInvalid)
