@@ -40,6 +40,9 @@
 //	I5 A read that begins after an answer includes it, on every instance.
 //	I6 The last acknowledged operation on an edge is its state: an issued
 //	   operation's clock is raised above the stored one by the row itself.
+//	I8 Of an erased user nothing is applied: each transaction looks its users up
+//	   among the erased ones, and an erasure goes on only when every transaction
+//	   that could have begun before it has ended ([store.People]).
 //
 // # What a crash loses
 //
