@@ -102,6 +102,16 @@ func TestPreloadedEdgesDiffer(t *testing.T) {
 	}
 }
 
+// The edges of a large population are spread over all its items.
+func TestPreloadedEdgesAreSpread(t *testing.T) {
+	c := Config{Population: workload.Population{Users: 100_000, Items: 100_000}, ItemNumber: 1}
+	items := map[any]int{}
+	for i := range int64(200_000) {
+		items[c.edge(i).Item]++
+	}
+	require.Len(t, items, 100_000)
+}
+
 func TestWatchCountsDescendants(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", "sh -c 'while :; do :; done'")
 	require.NoError(t, cmd.Start())

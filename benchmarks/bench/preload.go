@@ -83,5 +83,19 @@ func (c *Config) edge(i int64) likes.Edge {
 	}
 }
 
-// stride is a step that visits items in a scattered order.
-func stride(items int64) int64 { return max(1, items*618/1000) }
+// stride is a step that visits all items in a scattered order: near the golden
+// section of their number, and without a divisor in common with it.
+func stride(items int64) int64 {
+	step := max(1, items*618/1000)
+	for gcd(step, items) != 1 {
+		step++
+	}
+	return step
+}
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}

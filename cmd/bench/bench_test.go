@@ -93,6 +93,19 @@ func TestAWrongCountMakesARunInvalid(t *testing.T) {
 	require.ErrorContains(t, err, "1 of 5 counts differ")
 }
 
+// Lateness of the generator is part of the latency: a limit that is kept with it is
+// kept without it.
+func TestALateGeneratorDoesNotMissALimitThatIsKept(t *testing.T) {
+	limit, err := parseExpectation("write.p99<=50ms")
+	require.NoError(t, err)
+	run := func(p99 float64, invalid ...string) *result.Run {
+		return &result.Run{Invalid: invalid, Limited: true, Kinds: []result.Kind{{Name: "write", Latency: result.Latency{P99: p99}}}}
+	}
+	require.Empty(t, within(run(8, "the generator was late"), []expectation{limit}))
+	require.Equal(t, "write.p99<=50ms: it was 80ms; the generator was late", within(run(80, "the generator was late"), []expectation{limit}))
+	require.NotEmpty(t, within(run(8, "the generator was late", "2 counts differ"), []expectation{limit}))
+}
+
 func TestUsageErrors(t *testing.T) {
 	for _, c := range []struct {
 		want string

@@ -126,13 +126,21 @@ func (o *CapacityOptions) limits() ([]expectation, error) {
 	return limits, nil
 }
 
-// within says what a run misses of its limits, "" if nothing.
+// within says what a run misses of its limits, "" if nothing. That the generator was
+// late is no fault where the limits are kept all the same: latency counts from when a
+// request was due, so its lateness is in what is held against them.
 func within(r *result.Run, limits []expectation) string {
 	missed := append([]string{}, r.Invalid...)
+	if r.Limited && len(missed) == 1 {
+		missed = nil
+	}
 	for _, e := range limits {
 		if m := e.missed(r); m != "" {
 			missed = append(missed, m)
 		}
+	}
+	if r.Limited && len(missed) > 0 && len(r.Invalid) == 1 {
+		missed = append(missed, r.Invalid...)
 	}
 	return strings.Join(missed, "; ")
 }
