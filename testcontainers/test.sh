@@ -71,7 +71,8 @@ for group in $(cut -d/ -f2-3 <<<"$with_containers" | sort -u); do
 done
 # These print what they did: each kill with what it met, and which cases are covered or due.
 part "crashes" race -v -run '^(TestCrash|TestEveryCase)' ./tiers/tiertest
-part "import of 1,000,000 events" go test -count=1 -v ./benchmarks/...
+# One package at a time: some compare what they measure.
+part "benchmarks and 1,000,000 events" go test -count=1 -p 1 -v ./benchmarks/...
 # Generated requests against the built server: 70 s, and the time to get schemathesis the first time.
 part schemathesis testcontainers/schemathesis.sh
 part readme testcontainers/readme.sh
