@@ -65,16 +65,25 @@ union all select false, owner_id, level, state, hide_counts from same`
 
 	// Of a row that is to be there and one that is not, either statement waits for
 	// whoever has it in hand: exactly one of equal changes finds it different.
-	putBlockSQL = `
+	pairTimeSQL = `
 with t as materialized (
 	select clock_timestamp() <= $5::timestamptz and not exists (select from erasures where user_hash = any($4::uuid[])) as ok),
 put as (
-	insert into blocks (blocker_id, blocked_id) select $1::bigint, $2::bigint from t where ok and $3::bool
+	insert into `
+	pairRowSQL = ` select $1::bigint, $2::bigint from t where ok and $3::bool
 	on conflict do nothing returning 1),
 gone as (
-	delete from blocks where blocker_id = $1::bigint and blocked_id = $2::bigint and not $3::bool and (select ok from t)
-	returning 1)
+	delete from `
+	pairGoneSQL = ` and not $3::bool and (select ok from t)
+	returning 1)` + memberSQL
+	memberSQL = `
 select exists(select from put) or exists(select from gone) from t where ok`
+
+	putBlockSQL = pairTimeSQL + "blocks (blocker_id, blocked_id)" + pairRowSQL +
+		"blocks where blocker_id = $1::bigint and blocked_id = $2::bigint" + pairGoneSQL
+
+	putFollowSQL = pairTimeSQL + "follows (follower_id, followee_id)" + pairRowSQL +
+		"follows where follower_id = $1::bigint and followee_id = $2::bigint" + pairGoneSQL
 
 	putItemBlockSQL = `
 with t as materialized (
@@ -85,19 +94,7 @@ put as (
 gone as (
 	delete from item_blocks
 	where item_type = $1::smallint and item_id = $2::bigint and blocked_id = $3::bigint and not $4::bool and (select ok from t)
-	returning 1)
-select exists(select from put) or exists(select from gone) from t where ok`
-
-	putFollowSQL = `
-with t as materialized (
-	select clock_timestamp() <= $5::timestamptz and not exists (select from erasures where user_hash = any($4::uuid[])) as ok),
-put as (
-	insert into follows (follower_id, followee_id) select $1::bigint, $2::bigint from t where ok and $3::bool
-	on conflict do nothing returning 1),
-gone as (
-	delete from follows where follower_id = $1::bigint and followee_id = $2::bigint and not $3::bool and (select ok from t)
-	returning 1)
-select exists(select from put) or exists(select from gone) from t where ok`
+	returning 1)` + memberSQL
 )
 
 const (
