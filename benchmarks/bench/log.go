@@ -3,6 +3,8 @@ package bench
 import (
 	"context"
 	"time"
+
+	"likectl/pkg/retry"
 )
 
 // logWatch follows the database's log during a measurement.
@@ -24,12 +26,7 @@ func newLogWatch(ctx context.Context, read func(context.Context) (bytes, flushes
 func (w *logWatch) start(after time.Duration) {
 	go func() {
 		defer close(w.ready)
-		t := time.NewTimer(after)
-		defer t.Stop()
-		select {
-		case <-t.C:
-		case <-w.ctx.Done():
-		}
+		_ = retry.Sleep(w.ctx, after) // a context that ends ends the run too
 		w.from, _ = w.now()
 		w.last = w.from
 	}()

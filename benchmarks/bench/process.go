@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"likectl/benchmarks/result"
+	"likectl/pkg/retry"
 	"likectl/pkg/scrape"
 )
 
@@ -39,12 +40,7 @@ func newWatch(pids map[string]int) *watch {
 func (w *watch) start(ctx context.Context, after time.Duration) {
 	go func() {
 		defer close(w.ready)
-		t := time.NewTimer(after)
-		defer t.Stop()
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-		}
+		_ = retry.Sleep(ctx, after) // a context that ends ends the run too
 		w.from, w.lastAt = w.read(), time.Now()
 		w.last = w.from
 	}()
@@ -178,12 +174,7 @@ func (c *Config) readMetrics(ctx context.Context, after time.Duration) <-chan *s
 		return out
 	}
 	go func() {
-		t := time.NewTimer(after)
-		defer t.Stop()
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-		}
+		_ = retry.Sleep(ctx, after) // a context that ends ends the run too
 		r, err := c.Metrics.Read(ctx)
 		if err != nil {
 			r = nil

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"likectl/pkg/retry"
 )
 
 // Source makes the requests of one connection; it is used by one goroutine.
@@ -275,12 +277,7 @@ func quantile(h *hdrhistogram.Histogram, q float64) time.Duration {
 func cpuAt(ctx context.Context, after time.Duration) <-chan time.Duration {
 	out := make(chan time.Duration, 1)
 	go func() {
-		t := time.NewTimer(after)
-		defer t.Stop()
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-		}
+		_ = retry.Sleep(ctx, after) // a context that ends ends the run too
 		out <- cpuTime()
 	}()
 	return out
